@@ -38,7 +38,7 @@ pub enum LibraryError {
     /// A compiler fails.
     #[error("--check: {}: {what}", printable_name(compiler))]
     Compiler {
-        /// The compiler.
+        /// The path of the compiler.
         compiler: PathBuf,
         /// The compiler's error message, or the fault of its header.
         what: String,

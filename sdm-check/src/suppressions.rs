@@ -29,7 +29,7 @@ pub enum BadSuppression {
     Word {
         /// The line, from 1.
         line: usize,
-        /// The word.
+        /// The invalid word.
         word: String,
     },
     /// There are more rules than are allowed.

@@ -119,7 +119,7 @@ impl Adapter {
         self.connection.outbox.pop()
     }
 
-    /// The next request to the adapter's owner, about the session.
+    /// The next request to the adapter's owner, about the session. `None` if there is none.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.connection.outbox.actions.pop_front()
     }

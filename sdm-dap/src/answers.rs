@@ -12,7 +12,7 @@ const SET_BYTES_MAX: usize = 40;
 /// The answers to one command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Answers {
-    /// The merged answers.
+    /// The answers, merged over all tasks.
     pub(crate) all: Gathered,
     /// Index of each distinct reply.
     replies: Distinct,

@@ -137,7 +137,7 @@ impl Points {
         }
     }
 
-    /// The breakpoint with this number.
+    /// The breakpoint with this number; `None` if there is none.
     pub(crate) fn find(&mut self, number: u32) -> Option<&mut Point> {
         let mut all = self.groups.values_mut().flatten();
         all.find(|point| point.number() == number)
@@ -373,7 +373,7 @@ impl Point {
         self.bound.is_empty() && self.complaint.is_none()
     }
 
-    /// True if gdb has refused the breakpoint, so that it is not there.
+    /// True if gdb has refused the breakpoint, so that no task has it.
     fn is_refused(&self) -> bool {
         self.bound.is_empty() && self.complaint.is_some()
     }
@@ -383,7 +383,7 @@ impl Point {
         std::mem::take(&mut self.bound)
     }
 
-    /// Records the breakpoint's location in these tasks, or that the breakpoint is pending there.
+    /// Records the breakpoint's location in these tasks, or that the breakpoint is pending in them.
     pub(crate) fn placed(&mut self, tasks: &IdSet, place: &BreakpointPlace) {
         if place.pending {
             self.bound.subtract(tasks);

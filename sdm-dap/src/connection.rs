@@ -73,7 +73,7 @@ pub(crate) enum Role {
 pub(crate) struct ClientGroup {
     /// The client's role in the session.
     pub(crate) role: Role,
-    /// The client's `initialize` request, to be passed on.
+    /// The client's `initialize` request, to be passed on. `None` before it has arrived.
     pub(crate) initialize: Option<Request>,
     /// Requests for an additional client, each with its task.
     pub(crate) inviting: VecDeque<(Request, TaskId)>,
@@ -82,7 +82,7 @@ pub(crate) struct ClientGroup {
 /// The start of a session, also by a restart.
 #[derive(Debug, Default)]
 pub(crate) struct Anew {
-    /// The opening, repeated by `restart`.
+    /// The opening of the session, which `restart` repeats. `None` before a launch or attach.
     pub(crate) opening: Option<Opening>,
     /// Commands for the gdbs of an attach, after they have attached.
     pub(crate) settings: Vec<String>,
@@ -99,7 +99,7 @@ pub(crate) struct Anew {
 pub(crate) struct Prompt {
     /// Executes lines; `None` until one is typed, or a page is shown.
     pub(crate) console: Option<Console>,
-    /// The source of machine facilities for lines.
+    /// The source of machine facilities for lines; `None` if the owner provides none.
     pub(crate) machines: Option<Machines>,
     /// The programs that were started, each with its tasks.
     pub(crate) programs: Vec<(IdSet, StartSpec)>,
@@ -150,7 +150,7 @@ pub(crate) struct Connection {
     pub(crate) client: InitializeArguments,
     pub(crate) manner: Manner,
     pub(crate) outbox: Outbox,
-    /// The launch, attach, restart or disconnect request that is still to be answered.
+    /// The launch, attach, restart or disconnect request that is still to be answered. `None` if there is none.
     pub(crate) pending: Option<Request>,
     pub(crate) tasks: Tasks,
     pub(crate) rows: Rows,
@@ -162,7 +162,7 @@ pub(crate) struct Connection {
     pub(crate) jobs: Jobs,
     pub(crate) output: Output,
     pub(crate) ending: ExitState,
-    /// Progress of the start as last sent to the client, in percent.
+    /// Progress of the start as last sent to the client, in percent. `None` while no progress is shown.
     pub(crate) progress: Option<u64>,
     /// The threads in the sense of the system, if the session has a single process.
     pub(crate) os_threads: OsThreads,
@@ -207,7 +207,7 @@ impl Connection {
         }
     }
 
-    /// The time at which a request that waits for the programs must be answered.
+    /// The time at which a request that waits for the programs must be answered. `None` if none waits.
     pub(crate) fn beforehand_due(&self) -> Option<Instant> {
         let is_beginning = self.phase == Phase::Beginning;
         is_beginning.then(|| self.anew.beforehand.due()).flatten()
@@ -246,7 +246,7 @@ impl Connection {
         i64::from(self.client.lines_start_at1)
     }
 
-    /// The time at which the console's line needs attention.
+    /// The time at which the console's line needs attention. `None` if it needs none.
     pub(crate) fn console_due(&self) -> Option<Instant> {
         self.prompt
             .console

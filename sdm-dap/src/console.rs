@@ -22,7 +22,7 @@ use sdm_web::{News, WebView};
 
 use crate::message::Request;
 
-/// Maximum number of lines that wait for the one under way.
+/// Maximum number of lines that wait for the line under way.
 pub(crate) const LINES_MAX: usize = 1024;
 /// Maximum size of the output of a line, in bytes; further output is left out.
 const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -52,7 +52,7 @@ pub(crate) struct ConsoleCommand {
 /// A line for the console.
 #[derive(Clone, Debug)]
 pub(crate) struct ConsoleLine {
-    /// The request that is answered by the output of the line, once it is done.
+    /// The request that is answered by the output of the line, once the line is done. `None` for a line of a page.
     pub(crate) request: Option<Request>,
     pub(crate) text: String,
     /// True if the line resumes tasks; later lines do not wait for it.
@@ -87,9 +87,9 @@ pub(crate) struct Console {
     said: Rc<RefCell<VecDeque<ConsoleAction>>>,
     now: Rc<Cell<Instant>>,
     text: TextBuffer,
-    /// Waiting lines.
+    /// Lines that wait for the line under way.
     pub(crate) lines: VecDeque<ConsoleLine>,
-    /// The line under way.
+    /// The line under way; `None` if there is none.
     pub(crate) current: Option<ConsoleLine>,
     /// The shell's id of each command, by the session's id.
     ids: BTreeMap<CommandId, CommandId>,

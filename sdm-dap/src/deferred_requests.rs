@@ -45,7 +45,7 @@ impl DeferredRequests {
         waiting.into_iter().map(|(_, request)| request)
     }
 
-    /// The time at which the oldest waiting request must be answered.
+    /// The time at which the oldest waiting request must be answered. `None` if none waits.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.waiting.front().map(|(since, _)| *since + WAIT)
     }

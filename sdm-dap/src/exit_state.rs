@@ -10,7 +10,7 @@ use sdm_idset::IdSet;
 pub(crate) struct ExitState {
     /// Tasks whose standard output has ended, and those whose standard error has.
     pub(crate) ended: [IdSet; 2],
-    /// The time until which the rest of the output is awaited.
+    /// The time until which the rest of the output is awaited. `None` before the end of the programs.
     pub(crate) until: Option<Instant>,
 }
 

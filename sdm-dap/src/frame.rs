@@ -42,7 +42,7 @@ pub struct Framer {
     waiting: Vec<u8>,
     /// Bytes of an oversized body that are still to be skipped.
     skipped: u64,
-    /// The length of the body, once its header was read.
+    /// The length of the body, once its header was read. `None` while a header is read.
     body: Option<usize>,
 }
 

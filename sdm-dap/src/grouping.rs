@@ -69,7 +69,7 @@ impl<'a> Owners<'a> {
         Self { stacks, all, of }
     }
 
-    /// The stack of a task, with all tasks that share it.
+    /// The stack of a task, with all tasks that share it. `None` if the stack is not known.
     fn stack(&self, task: TaskId) -> Option<&'a (IdSet, Backtrace)> {
         self.stacks.get(*self.of.get(task.0 as usize)?)
     }

@@ -43,8 +43,7 @@ pub(crate) enum Purpose {
     Kill,
     /// Detach from tasks.
     Detach,
-    /// Set the breakpoints of a group. `numbers` has the number of the one that each command changes or
-    /// inserts.
+    /// Set the breakpoints of a group. `numbers` has the number of the breakpoint that each command changes or inserts.
     Points {
         request: Request,
         group: String,
@@ -74,7 +73,7 @@ pub(crate) enum Purpose {
         object: String,
         /// Index of the first part.
         from: u32,
-        /// The value.
+        /// The value whose parts are listed.
         whole: ParentValue,
     },
     /// Evaluate an expression.
@@ -110,7 +109,7 @@ pub(crate) enum Purpose {
 pub(crate) struct Listing {
     /// The client's id of the thread.
     pub(crate) id: i64,
-    /// gdb's number of the thread, if the process has several.
+    /// gdb's number of the thread, if the process has several. `None` otherwise.
     pub(crate) thread: Option<u32>,
     /// True if it is not the stopped thread, so that its stack must be requested.
     pub(crate) other: bool,
@@ -127,7 +126,7 @@ pub(crate) enum Question {
     Assigned,
     /// Read `count` bytes of memory from `start` on.
     Memory { start: u64, count: u64 },
-    /// Write `count` bytes.
+    /// Write `count` bytes of memory.
     Written { count: usize },
     /// Disassemble `count` instructions, from `offset` instructions after an address on.
     Instructions {

@@ -129,11 +129,12 @@ pub(crate) struct Configuration {
     hosts: Option<Words>,
     profile: Option<String>,
     gdb: Option<String>,
-    /// Number of scripted tasks, in place of a program.
+    /// Number of scripted tasks, in place of a program. `None` for a program.
     emulate: Option<u32>,
     #[serde(flatten)]
     job: AttachedJob,
-    /// The address of the session, in an attach that this adapter has requested from the client.
+    /// The address of the session, in an attach that this adapter has requested from the client. `None` in other
+    /// requests.
     #[serde(rename = "__sdmSession")]
     pub(crate) session: Option<String>,
     /// The rank of the session `__sdmSession` that this client debugs.

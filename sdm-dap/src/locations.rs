@@ -8,7 +8,7 @@ const PLACES_MAX: usize = 1024;
 pub(crate) struct GotoTargets {
     first: i64,
     known: std::collections::VecDeque<String>,
-    /// The number of the breakpoint at which tasks stop after the last `goto`.
+    /// The number of the breakpoint at which tasks stop after the last `goto`. `None` before the first.
     pub(crate) arrival: Option<u32>,
 }
 
@@ -23,14 +23,14 @@ impl GotoTargets {
         self.first + i64::try_from(self.known.len()).unwrap_or(i64::MAX)
     }
 
-    /// The location with this number.
+    /// The location with this number; `None` for an unknown number.
     pub(crate) fn get(&self, id: i64) -> Option<&str> {
         let at = usize::try_from(id.saturating_sub(self.first).saturating_sub(1)).ok()?;
         self.known.get(at).map(String::as_str)
     }
 }
 
-/// The line and the start address of its code, from the output of gdb's `info line`.
+/// The line and the start address of its code, from the output of gdb's `info line`. `None` for a line without code.
 pub(crate) fn code_at(text: &str) -> Option<(i64, String)> {
     let rest = text.trim_start().strip_prefix("Line ")?;
     let (line, rest) = rest.split_once(' ')?;

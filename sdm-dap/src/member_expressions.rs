@@ -26,7 +26,7 @@ pub(crate) enum WholeKind {
 
 /// Values with pretty-printers whose parts have the names of elements and members.
 const NAMED: [&str; 4] = ["std::vector<", "std::array<", "std::deque<", "std::pair<"];
-/// Prefixes of such values, as their pretty-printers print them.
+/// Prefixes of the printed values of [`NAMED`], as their pretty-printers write them.
 const NAMED_TEXTS: [&str; 2] = ["std::vector", "std::deque"];
 /// Beginnings of the types of pointers in Rust.
 const RUST_POINTERS: [&str; 3] = ["*mut ", "*const ", "&"];
@@ -195,7 +195,7 @@ impl ParentValue {
     }
 }
 
-/// The subscript of an element, as gdb shows it.
+/// The subscript of an element, as gdb shows it. `None` for a member that is no element.
 fn index(child: &VarObject) -> Option<&str> {
     let index = child
         .expression
@@ -211,8 +211,8 @@ fn is_variant(child: &VarObject) -> bool {
     name.starts_with(|c: char| c.is_uppercase()) && path.is_some_and(|it| it.ends_with("::"))
 }
 
-/// The expression of a part of a Fortran array or section. gdb lists parts by the last subscript first: `m(:,2)`, then
-/// `m(1,2)`.
+/// The expression of a part of a Fortran array or section; `None` if no expression names it. gdb lists parts by the
+/// last subscript first: `m(:,2)`, then `m(1,2)`.
 fn subscripted(whole: &str, index: &str, type_name: &str) -> Option<String> {
     if let Some((base, mut subscripts, at)) = section(whole) {
         let within = within_section(base, subscripts[at], at + 1, index.parse().ok()?)?;
@@ -228,14 +228,15 @@ fn subscripted(whole: &str, index: &str, type_name: &str) -> Option<String> {
     Some(format!("{}({}{index})", operand(whole), ":,".repeat(inner)))
 }
 
-/// The expression of an element or a smaller part of a row of a Fortran array.
+/// The expression of an element or a smaller part of a row of a Fortran array. `None` if the expression of the row has
+/// no `:`.
 fn filled(row: &str, index: &str) -> Option<String> {
     let (first, last) = row.rsplit_once(':')?;
     Some(format!("{first}{index}{last}"))
 }
 
-/// The array of a section `m(1:3,2)`, its subscripts, and the place of the last one with several values. Elements of a
-/// section are counted from 1.
+/// The array of a section `m(1:3,2)`, its subscripts, and the place of the last one with several values. `None` for an
+/// expression that is not a section. Elements of a section are counted from 1.
 fn section(expression: &str) -> Option<(&str, Vec<&str>, usize)> {
     let inner = expression.strip_suffix(')')?;
     let mut depth = 0_usize;
@@ -267,7 +268,8 @@ fn apart(text: &str, separator: char) -> Vec<&str> {
     .collect()
 }
 
-/// Converts the index of an element of a section, counted from 1, to the subscript in the array itself.
+/// Converts the index of an element of a section, counted from 1, to the subscript in the array itself. `None` if the
+/// first subscript of the section is not known.
 fn within_section(base: &str, part: &str, dimension: usize, index: i64) -> Option<String> {
     let ends = apart(part, ':');
     let step = ends.get(2).map_or("1", |it| it.trim());

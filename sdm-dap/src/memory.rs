@@ -10,7 +10,7 @@ use crate::error::RequestError;
 /// Maximum number of instructions in one answer.
 pub(crate) const INSTRUCTIONS_MAX: usize = 4096;
 
-/// Parses an address from the client: `0x7ffe0` or a decimal number.
+/// Parses an address from the client: `0x7ffe0` or a decimal number. `None` for other text.
 pub(crate) fn address(reference: &str) -> Option<u64> {
     let reference = reference.trim();
     match reference.strip_prefix("0x") {
@@ -25,7 +25,7 @@ pub(crate) fn no_address(reference: &str) -> RequestError {
     RequestError::Tasks(format!("`{reference}` is not an address"))
 }
 
-/// The address in gdb's printed pointer: `0x5555 <main>`, `(int *) 0x7ffe0`.
+/// The address in gdb's printed pointer: `0x5555 <main>`, `(int *) 0x7ffe0`. `None` if there is none.
 pub(crate) fn pointer(text: &str) -> Option<String> {
     let text = match text.strip_prefix('(') {
         Some(typed) => typed.rsplit_once(") ").map_or("", |(_, value)| value),

@@ -105,7 +105,7 @@ impl Request {
     }
 }
 
-/// An event.
+/// The DAP event of this name.
 pub(crate) fn event(name: &str, body: Value) -> Value {
     let mut event = json!({"type": "event", "event": name});
     if !body.is_null() {

@@ -57,7 +57,7 @@ impl OsThreads {
         self.told.contains(&number).then_some(number)
     }
 
-    /// The thread that has stopped.
+    /// gdb's number of the thread that has stopped; `None` if it is not known.
     pub(crate) fn current(&self) -> Option<u32> {
         let current = self.known.iter().find(|thread| thread.current);
         current.map(|thread| thread.number)

@@ -17,7 +17,7 @@ pub(crate) struct Pages {
     pub(crate) news: Arc<News>,
     /// Requests for records, each with the number of the last record that its page has.
     waiting: VecDeque<(Request, u64)>,
-    /// The prompt that the pages know, and true if it is a question.
+    /// The prompt that the pages know, and true if it is a question. `None` while no line is requested.
     asked: Option<(String, bool)>,
 }
 

@@ -17,11 +17,11 @@ const REFERENCES_MAX: usize = 1 << 16;
 /// A frame of tasks with equal stacks. It is shared, as each of thousands of values with parts refers to its frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FrameHandle {
-    /// The tasks.
+    /// The tasks that have the frame.
     pub(crate) tasks: IdSet,
     /// gdb's level of the frame, by task set. It differs between tasks that are inside a runtime.
     pub(crate) levels: Vec<(IdSet, u32)>,
-    /// gdb's number of the thread, if the process has several.
+    /// gdb's number of the thread, if the process has several. `None` otherwise.
     pub(crate) thread: Option<u32>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum ScopeKind {
 }
 
 impl ScopeKind {
-    /// The expression for a variable of such a scope.
+    /// The expression for a variable of a scope of this kind.
     pub(crate) fn expression(self, name: &str) -> String {
         match self {
             Self::Registers => format!("${name}"),
@@ -117,7 +117,7 @@ pub(crate) struct References {
     frames: BTreeMap<i64, Arc<FrameHandle>>,
     nodes: BTreeMap<i64, Node>,
     objects: u64,
-    /// Targets of `goto`.
+    /// Targets of `goto`, by the client's numbers.
     pub(crate) places: GotoTargets,
     /// The variable object of each part, by its parent's variable object and its displayed name.
     parts: BTreeMap<(String, String), String>,
@@ -171,7 +171,7 @@ impl References {
         self.parts.insert(key, part.to_owned());
     }
 
-    /// The part of a variable object with this displayed name.
+    /// The variable object of the part with this displayed name. `None` for an unknown part.
     pub(crate) fn part(&self, object: &str, name: &str) -> Option<String> {
         let key = (object.to_owned(), name.to_owned());
         self.parts.get(&key).cloned()

@@ -62,7 +62,7 @@ impl PendingStops {
         [self.stops_due(), step].into_iter().flatten().min()
     }
 
-    /// The time at which the stops are reported to the client, while other tasks run.
+    /// The time at which the stops are reported to the client, while other tasks run. `None` without unreported stops.
     pub(crate) fn stops_due(&self) -> Option<Instant> {
         let (Some(first), Some(last)) = (self.first, self.last) else {
             return None;

@@ -35,7 +35,7 @@ impl Verdict {
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The check.
+    /// The check that gave the finding.
     pub check: Check,
     /// The rating.
     pub verdict: Verdict,
@@ -46,7 +46,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A good finding.
+    /// A finding whose state is good.
     pub fn good(check: Check, found: impl Into<String>) -> Self {
         Self::new(check, Verdict::Good, found.into(), String::new())
     }

@@ -41,7 +41,7 @@ const PLACES: [&str; 7] = [
 /// The version of a gdb.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// The major number.
+    /// The major number: 13 of `13.1`.
     pub major: u32,
     /// The whole version: `13.1`, `10.2-13.el9`.
     pub text: String,
@@ -49,6 +49,7 @@ pub struct Version {
 
 impl Version {
     /// The version in gdb's output: the last word of the line with its name, after any additions of a distribution.
+    /// `None` if the output has no version.
     #[must_use]
     pub fn printed(text: &str) -> Option<Self> {
         let line = text.lines().find(|line| line.starts_with("GNU gdb "))?;

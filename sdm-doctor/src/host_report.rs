@@ -14,7 +14,7 @@ const MARK: &str = "sdm-doctor-";
 pub enum Told {
     /// The version of SDM on the host.
     Version {
-        /// The version.
+        /// The version of SDM.
         version: String,
         /// The version of the members' wire protocol.
         wire: u8,

@@ -39,7 +39,7 @@ pub struct Entry {
     pub owner: u32,
     /// Key under which the value is published.
     pub key: String,
-    /// The value.
+    /// The published value.
     pub value: PublishedValue,
 }
 
@@ -95,7 +95,7 @@ pub enum Question {
         task: u32,
         /// True for standard error.
         is_error: bool,
-        /// The output.
+        /// The output, as bytes.
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
@@ -160,7 +160,7 @@ pub enum Reply {
         total: u64,
         /// Offset of the part in the data, in bytes.
         offset: u64,
-        /// The part.
+        /// The bytes of the part.
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },

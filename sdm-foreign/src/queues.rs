@@ -22,7 +22,7 @@ pub const LIBRARY_BYTES_MAX: usize = 256 << 20;
 /// The request of a server: the debug library, and the symbols and types of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuesAsk {
-    /// [`QUEUES_VERSION`].
+    /// The version of the messages: [`QUEUES_VERSION`].
     pub version: u16,
     /// The path of the debug library.
     #[serde(with = "serde_bytes")]
@@ -90,13 +90,13 @@ pub enum QueueKind {
 /// A message in a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuedMessage {
-    /// The queue.
+    /// The queue that holds the message.
     pub kind: QueueKind,
     /// True if the message is matched: its send and its receive have found each other, and its data is under way.
     pub is_matched: bool,
     /// The peer's rank in the communicator; `None` for any rank.
     pub peer: Option<i64>,
-    /// The peer's rank in `MPI_COMM_WORLD`, where that is known.
+    /// The peer's rank in `MPI_COMM_WORLD`; `None` if it is not known.
     pub world_peer: Option<i64>,
     /// True for an intercommunicator, where the peer's rank is one of the remote group.
     pub is_remote: bool,

@@ -23,7 +23,7 @@ pub const INPUT_BYTES_MAX: usize = 64 << 10;
 pub enum ToTool {
     /// The first message.
     Hello {
-        /// [`TOOL_VERSION`].
+        /// The version of the messages: [`TOOL_VERSION`].
         version: u16,
     },
     /// A request.
@@ -49,7 +49,7 @@ pub struct JobPart {
 pub enum ToolRequest {
     /// `PMIx_Query_info` for one key: one that a server does not know makes a query of several fail.
     Query {
-        /// The key.
+        /// The key to query.
         key: String,
         /// Qualifiers of the query.
         attributes: Vec<Attribute>,
@@ -65,7 +65,7 @@ pub enum ToolRequest {
     Log {
         /// The key of the channel: `pmix.log.stderr`, say.
         channel: String,
-        /// The text.
+        /// The text to log.
         text: String,
         /// True if it is an error that the server has no such channel.
         is_required: bool,
@@ -77,7 +77,7 @@ pub enum ToolRequest {
     },
     /// `PMIx_Spawn`; the answer is a line with the namespace.
     Spawn {
-        /// Number of processes.
+        /// Number of processes to start.
         count: u32,
         /// The program and its arguments.
         words: Vec<String>,
@@ -103,7 +103,7 @@ pub enum ToolRequest {
     },
     /// `PMIx_Job_control`.
     Control {
-        /// The processes.
+        /// The processes to control.
         of: JobPart,
         /// The action, as attributes.
         attributes: Vec<Attribute>,
@@ -141,7 +141,7 @@ pub enum AttributeValue {
 pub enum FromTool {
     /// The first message: the tool is connected.
     Hello {
-        /// [`TOOL_VERSION`].
+        /// The version of the messages: [`TOOL_VERSION`].
         version: u16,
         /// Name and version of the loaded library.
         library: String,
@@ -179,7 +179,7 @@ pub enum FromTool {
     },
     /// A process has written output.
     Output {
-        /// The process.
+        /// The process that has written the output.
         of: JobPart,
         /// The stream: one of PMIx's channel bits.
         channel: u16,
@@ -229,7 +229,7 @@ pub enum Datum {
     Process(JobPart),
     /// An entry of a process table.
     ProcessInfo {
-        /// The process.
+        /// The process of the entry.
         of: JobPart,
         /// Host of the process.
         host: String,

@@ -33,7 +33,7 @@ const LENGTH_BYTES: usize = 4;
 pub struct HostNode {
     /// Name of the node.
     pub name: String,
-    /// The ranks that run there.
+    /// The ranks that run on the node.
     pub ranks: IdSet,
 }
 
@@ -42,7 +42,7 @@ pub struct HostNode {
 pub struct HostJob {
     /// Namespace of the job. Processes that are not to connect cannot guess it.
     pub namespace: String,
-    /// All its nodes.
+    /// All nodes of the job.
     pub nodes: Vec<HostNode>,
     /// Index in `nodes` of the node that the PMIx server runs on.
     pub own: u32,
@@ -56,9 +56,9 @@ pub struct HostJob {
 pub enum ToHost {
     /// The first message: the server's identity and the job. If several servers send it, all describe the same job.
     Hello {
-        /// [`VERSION`].
+        /// The version of the messages: [`VERSION`].
         version: u16,
-        /// The job.
+        /// The job to serve.
         job: HostJob,
         /// Ranks of this node that the server owns.
         ranks: IdSet,
@@ -69,7 +69,7 @@ pub enum ToHost {
     FenceData {
         /// The barrier's number, as received.
         number: u64,
-        /// The part.
+        /// The bytes of the part.
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
@@ -148,7 +148,7 @@ pub struct HostLetter {
 pub enum FromHost {
     /// The first message where the PMIx server runs.
     Ready {
-        /// [`VERSION`].
+        /// The version of the messages: [`VERSION`].
         version: u16,
         /// Name and version of the loaded library.
         library: String,
@@ -188,7 +188,7 @@ pub enum FromHost {
     FenceData {
         /// The barrier's number.
         number: u64,
-        /// The part.
+        /// The bytes of the part.
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
@@ -338,7 +338,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Appends received bytes.
+    /// Appends received bytes to the buffer.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.read > 0 {
             self.bytes.drain(..self.read);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 /// The last bytes of a stream, and the position up to which they were shown.
 pub(crate) struct Ring {
     bytes: VecDeque<u8>,
-    /// Capacity in bytes.
+    /// Capacity of the ring, in bytes.
     bytes_max: usize,
     /// Number of bytes printed in all.
     end: u64,

@@ -142,7 +142,7 @@ pub struct About {
     pub age: Duration,
     /// True if a terminal is connected to the session.
     pub attached: bool,
-    /// The command line.
+    /// The command line of the kept program.
     pub command: String,
 }
 

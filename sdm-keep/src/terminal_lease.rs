@@ -72,7 +72,7 @@ impl TerminalLease {
         self.exited
     }
 
-    /// Adds a terminal; the one that has the program is released.
+    /// Adds a terminal, and releases the terminal that has the program.
     pub fn open(&mut self) -> TerminalId {
         self.let_go_for(true);
         self.last += 1;

@@ -47,7 +47,7 @@ pub enum Frame {
         age_s: u64,
         /// True if a terminal is connected to the program.
         attached: bool,
-        /// The command line.
+        /// The command line of the kept program.
         command: String,
     },
 }

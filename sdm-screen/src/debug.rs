@@ -73,7 +73,7 @@ pub struct Debugger {
     pub(crate) board: Overview,
     /// The prompt's text, and true if the requested line answers a question. None while the shell carries out a line.
     pub(crate) asked: Option<(String, bool)>,
-    /// The status line of a command that takes long.
+    /// The status line of a command that takes long. None without such a command.
     pub(crate) status: Option<String>,
     pub(crate) panel: Panel,
     /// The panel with the keyboard focus before the prompt had it.
@@ -87,7 +87,7 @@ pub struct Debugger {
     /// True for a hint that is valid only while the shell carries out a line.
     hints_at_line: bool,
     pub(crate) bindings: Bindings,
-    /// A key that is handled once the shell requests a line.
+    /// A key that is handled once the shell requests a line. None if no key waits.
     held: Option<char>,
     /// The area of the last frame.
     pub(crate) area: Rect,
@@ -295,7 +295,7 @@ impl Debugger {
         self.changed = true;
     }
 
-    /// Takes the next action.
+    /// Takes the next action; None if there is none.
     pub fn poll_deed(&mut self) -> Option<Deed> {
         self.deeds.pop_front()
     }

@@ -40,7 +40,7 @@ pub(crate) struct Map {
 }
 
 impl Map {
-    /// Sets the nodes.
+    /// Sets the nodes of the machine.
     pub(crate) fn fill(&mut self, items: Vec<Item>) {
         let mut found: Vec<(Option<u32>, u64, usize)> = Vec::new();
         for (at, item) in items.iter().enumerate() {
@@ -134,7 +134,8 @@ impl Map {
         });
     }
 
-    /// The attributes of the selected node, and its element's number.
+    /// The attributes of the selected node, and its element's number. None without nodes; the number is None for a
+    /// string id.
     pub(crate) fn selected(&self) -> Option<(&Item, Option<u32>)> {
         let found = self.spans.partition_point(|span| span.start <= self.at);
         let span = self.spans.get(found.checked_sub(1)?)?;

@@ -57,13 +57,13 @@ impl Palette {
         }
     }
 
-    /// The palette with this name.
+    /// The palette with this name; None for an unknown name.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.word() == word)
     }
 
-    /// The next palette.
+    /// The palette after this one, in the order of [`Self::ALL`].
     pub(crate) fn next(self) -> Self {
         let at = Self::ALL.iter().position(|it| *it == self).unwrap_or(0);
         Self::ALL[(at + 1) % Self::ALL.len()]

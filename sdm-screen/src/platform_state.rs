@@ -8,7 +8,7 @@ use sdm_text::printable;
 /// A defined cluster with its resource manager.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cluster {
-    /// The name.
+    /// The name of the cluster.
     pub name: String,
     /// The type of resource manager: `slurm`, `local`, ...
     pub rm_type: String,
@@ -20,7 +20,7 @@ pub struct Cluster {
     pub agent: String,
     /// Further arguments for the agent.
     pub agent_args: Vec<String>,
-    /// A description.
+    /// The user's description of the cluster.
     pub description: String,
     /// The state, a word of "PTP runtime platform, Resource Manager".
     pub state: String,
@@ -37,7 +37,7 @@ pub struct Cluster {
 /// Elements of one kind with equal attributes, or a single element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// The cluster's name.
+    /// The name of the cluster that has the elements.
     pub cluster: String,
     /// The kind of element.
     pub kind: Kind,
@@ -56,7 +56,7 @@ pub struct Item {
 pub struct Output {
     /// The path of the file.
     pub path: String,
-    /// The last lines.
+    /// The last lines of the file.
     pub lines: Vec<String>,
     /// The error; empty on success.
     pub error: String,
@@ -71,7 +71,7 @@ pub struct Facts {
     pub items: Vec<Item>,
     /// The names of launch configurations.
     pub profiles: Vec<String>,
-    /// The output of the requested job, if its process is shown.
+    /// The output of the requested job; None if no process of it is shown in detail.
     pub output: Option<Output>,
     /// The error that prevented the snapshot; empty on success.
     pub error: String,
@@ -80,9 +80,10 @@ pub struct Facts {
 /// Details that the screen requests in addition to a snapshot's standard content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
-    /// The cluster and the element id of the job whose processes are shown.
+    /// The cluster and the element id of the job whose processes are shown. None if none are shown.
     pub job: Option<(String, String)>,
-    /// The element id of the process of that job that is shown in detail, together with the job's output.
+    /// The element id of the process of that job that is shown in detail, together with the job's output. None if none
+    /// is shown.
     pub process: Option<String>,
 }
 
@@ -150,7 +151,7 @@ impl Item {
         self.get("name").unwrap_or(&self.ids)
     }
 
-    /// A job's state.
+    /// The state of a job; None if it is missing or not a known word.
     pub(crate) fn state(&self) -> Option<states::Job> {
         states::Job::read(self.get(id::JOB_STATE)?)
     }
@@ -174,7 +175,7 @@ impl Item {
         all.unwrap_or_default()
     }
 
-    /// Number of elements.
+    /// Number of elements in the group.
     pub(crate) fn count(&self) -> u64 {
         let each = self.ranges().into_iter();
         let sum: u64 = each.map(|(first, last)| u64::from(last - first) + 1).sum();

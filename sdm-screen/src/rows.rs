@@ -61,7 +61,7 @@ impl Order {
         }
     }
 
-    /// The sort key with this name.
+    /// The sort key with this name; None for an unknown name.
     pub(crate) fn named(word: &str) -> Option<Self> {
         let first = Some(Self::default());
         let all =

@@ -16,7 +16,7 @@ pub struct Style {
     pub color: bool,
     /// Lines and signs use ASCII only.
     pub ascii: bool,
-    /// The colours.
+    /// The palette of colours.
     pub palette: Palette,
     /// One panel at a time, in lines from left to right, with the cursor at the selection. For screen
     /// readers and braille displays.

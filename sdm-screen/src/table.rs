@@ -17,7 +17,7 @@ const KEPT_MIN: u16 = 8;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) head: &'static str,
-    /// Right-aligned, for numbers.
+    /// True for a right-aligned column, as for numbers.
     pub(crate) right: bool,
     /// True if it may be cut if the line is too long.
     pub(crate) cut: bool,

@@ -189,7 +189,7 @@ impl Top {
         self.changed = true;
     }
 
-    /// Takes the next request.
+    /// Takes the next request; None if there is none.
     pub fn poll_request(&mut self) -> Option<Request> {
         self.requests.pop_front()
     }
@@ -214,7 +214,7 @@ impl Top {
         }
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn handle_key(&mut self, key: KeyEvent) {
         self.changed = true;
         self.hint.clear();

@@ -37,7 +37,7 @@ pub enum SessionEvent {
     },
     /// The command is complete: no task is open any more.
     Complete {
-        /// The command.
+        /// The id of the command.
         id: CommandId,
     },
     /// Asynchronous events of tasks, in order.

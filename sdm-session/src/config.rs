@@ -158,8 +158,8 @@ pub struct StartProgress {
     pub done: u32,
     /// The final value of `done`.
     pub total: u32,
-    /// The first server or task that is still missing.
+    /// The first server or task that is still missing; None if none is.
     pub slowest: Option<String>,
-    /// A message of the launcher.
+    /// A message of the launcher; None without one.
     pub note: Option<String>,
 }

@@ -66,7 +66,7 @@ impl Session {
         }
     }
 
-    /// The time at which [`Self::look_at_starter`] is due.
+    /// The time at which [`Self::look_at_starter`] is due. None if no check is due.
     pub(super) fn next_look(&self) -> Option<Instant> {
         self.starter.as_ref().and_then(Launch::next_look)
     }

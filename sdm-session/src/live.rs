@@ -46,9 +46,10 @@ const WAITING_MAX: usize = 1024;
 pub struct Session {
     pub(super) driver: MemberDriver<TcpTransport>,
     launch: Launch,
-    /// The launcher of the tasks, where it was started here and the tasks are attached to.
+    /// The launcher of the tasks, where it was started here and the tasks are attached to. None otherwise.
     pub(super) starter: Option<Launch>,
-    /// Set where the launcher carries the programs' output. True: all of it goes to standard error.
+    /// Set where the launcher carries the programs' output. True: all of it goes to standard error. None: the tree
+    /// carries the output.
     pub(super) passing: Option<bool>,
     /// Receives output that the launcher carries while the session ends; true for standard error.
     pass_late: fn(bool, &[u8]),

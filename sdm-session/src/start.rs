@@ -59,7 +59,7 @@ pub(super) struct Starting<'a> {
     pub(super) by_hand: bool,
     /// The socket that servers connect to, until the master takes it. None without `reverse`.
     pub(super) reverse_listener: Option<ReverseListener>,
-    /// The offer of the key for servers, until all have arrived.
+    /// The offer of the key for servers, until all have arrived. None if the environment carries the key.
     pub(super) offer: Option<Offer>,
     /// The progress reported last: phase and count.
     pub(super) far: (&'static str, usize),

@@ -15,7 +15,7 @@ use crate::LocalMachine;
 pub struct NotWritten {
     /// The path of the file.
     pub file: PathBuf,
-    /// The cause.
+    /// The system's error.
     pub error: io::Error,
 }
 

@@ -28,7 +28,7 @@ const END_CHARS: usize = 60;
 /// The differences between the values of tasks and the most frequent value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The expression.
+    /// The compared expression.
     pub expression: String,
     /// The reference: the largest class of tasks with equal values.
     pub reference: IdSet,

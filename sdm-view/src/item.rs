@@ -119,21 +119,21 @@ pub enum Item {
     Profile(Box<Profile>),
     /// Tasks whose server is lost.
     Lost {
-        /// The tasks.
+        /// The tasks whose server is lost.
         tasks: IdSet,
         /// The reason, as one line for the user.
         why: String,
     },
     /// Tasks whose server is silent.
     Silent {
-        /// The tasks.
+        /// The tasks whose server is silent.
         tasks: IdSet,
         /// The reason, as one line for the user.
         why: String,
     },
     /// Tasks that are reachable again.
     Reachable {
-        /// The tasks.
+        /// The tasks that are reachable again.
         tasks: IdSet,
     },
     /// A line that the launcher printed.
@@ -167,9 +167,9 @@ pub enum Item {
 pub struct Problem {
     /// The error message.
     pub message: String,
-    /// The line with the error.
+    /// The line with the error. None if the error belongs to no line.
     pub line: Option<String>,
-    /// Position of the error in the line, in bytes from 0.
+    /// Position of the error in the line, in bytes from 0. None if no single position is at fault.
     pub at: Option<usize>,
     /// Advice on how to mend the error; empty if there is none.
     pub hint: String,
@@ -182,11 +182,11 @@ pub struct Gathered {
     pub command: String,
     /// The tasks that it was sent to.
     pub to: IdSet,
-    /// The distinct answers.
+    /// The distinct answers, each with its tasks.
     pub ok: Vec<(IdSet, Reply)>,
     /// Answers that a rule merged.
     pub merged: Vec<(IdSet, Merged)>,
-    /// The distinct failures.
+    /// The distinct failures, each with its tasks.
     pub failed: Vec<(IdSet, Failure)>,
     /// Tasks whose answers were too many to keep distinct.
     pub others: IdSet,
@@ -207,7 +207,7 @@ pub enum Happening {
     Stopped(Stop),
     /// The task has exited.
     Exited {
-        /// Its exit code.
+        /// The exit code of the task.
         code: i32,
         /// True if the task called `MPI_Init`, and ended without `MPI_Finalize`.
         before_finalize: bool,
@@ -230,7 +230,7 @@ pub enum Happening {
     Printed {
         /// The breakpoint's number.
         number: u32,
-        /// The output.
+        /// The text that the commands have printed.
         text: String,
     },
 }
@@ -296,7 +296,8 @@ pub struct Plot {
     /// True if a line is over the ranks of its set, ascending; false if it is over the elements of
     /// each rank.
     pub over_ranks: bool,
-    /// Number of elements in a row, where all arrays have several dimensions and rows of the same length.
+    /// Number of elements in a row, where all arrays have several dimensions and rows of the same length. None
+    /// otherwise.
     pub row: Option<usize>,
     /// The numbers of each line, including infinite ones and NaN; largest sets first.
     pub lines: Vec<(IdSet, Vec<f64>)>,
@@ -339,7 +340,7 @@ pub struct TreeRow {
     pub tasks: IdSet,
     /// The tasks of the server and of its descendants.
     pub reach: IdSet,
-    /// Number of children.
+    /// Number of the server's children in the tree.
     pub children: u32,
 }
 
@@ -348,7 +349,7 @@ pub struct TreeRow {
 pub struct LinkRow {
     /// The parent's number. None for the master.
     pub parent: Option<u32>,
-    /// The child's number.
+    /// The server number of the child.
     pub child: u32,
     /// The hosts of parent and child.
     pub hosts: (String, String),

@@ -23,7 +23,7 @@ pub struct Overview {
     pub all: IdSet,
     /// The target set of lines without a set.
     pub focus: IdSet,
-    /// Tasks that run.
+    /// Tasks that run at present.
     pub running: IdSet,
     /// The states and positions of the tasks, largest group first.
     pub ranks: Vec<RankRow>,
@@ -38,9 +38,9 @@ pub struct Overview {
 /// The result of the queries at a stop.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sight {
-    /// The stacks of all stopped tasks.
+    /// The stacks of all stopped tasks; None if there are none.
     pub stacks: Option<MergedStacks>,
-    /// The source around the position of most tasks in focus.
+    /// The source around the position of most tasks in focus; None if there is none.
     pub source: Option<SourceSight>,
     /// The arguments and local variables of the selected frames, in their order.
     pub locals: Vec<Named>,
@@ -53,7 +53,7 @@ pub struct Sight {
 /// A source file with the current line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceSight {
-    /// The full path.
+    /// The full path of the file.
     pub path: String,
     /// The number of the first line.
     pub first: u32,

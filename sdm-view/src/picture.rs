@@ -17,7 +17,7 @@ const DEPTH_MAX: usize = 64;
 pub(crate) struct Part<'a> {
     /// The text, which is cut to the frame's width.
     pub(crate) text: String,
-    /// The tooltip.
+    /// The text of the tooltip.
     pub(crate) title: String,
     /// The function, which determines the colour.
     pub(crate) function: &'a str,

@@ -28,7 +28,7 @@ pub struct QueueRow {
     pub count: u32,
     /// The kind of message: the queue and its attributes.
     pub kind: MessageKind,
-    /// The peer.
+    /// The sender or receiver at the other side.
     pub peer: PeerOf,
     /// The buffer's address, if it is the same in all tasks. None otherwise.
     pub buffer: Option<u64>,
@@ -51,7 +51,7 @@ pub enum PeerOf {
 /// The rank in a communicator of a peer whose rank in `MPI_COMM_WORLD` is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LocalRank {
-    /// The same as in `MPI_COMM_WORLD`.
+    /// The same rank as in `MPI_COMM_WORLD`.
     Same,
     /// Another rank, the same for all tasks.
     Rank(i64),

@@ -17,7 +17,7 @@ static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
 /// Time limit for a terminal to accept output while `sdm` ends.
 const READ_WAIT: Duration = Duration::from_secs(2);
-/// Polling interval.
+/// Interval between checks whether the output is read.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Carries out a write that can block.

@@ -50,7 +50,7 @@ impl Sink {
         self.is_terminal() && !dumb
     }
 
-    /// Columns and lines of the terminal.
+    /// Columns and lines of the terminal; None if the stream is no terminal.
     pub(crate) fn size(self) -> Option<(usize, usize)> {
         match self {
             Self::Output => sys::terminal_size(&io::stdout()),

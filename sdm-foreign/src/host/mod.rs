@@ -106,10 +106,11 @@ struct Host {
 struct Serving {
     job: HostJob,
     answer: FromHost,
-    /// A notice for the user, until the first server of the session has received it.
+    /// A notice for the user, until the first server of the session has received it. `None` afterwards, or without a
+    /// notice.
     notice: Option<String>,
     library: Server,
-    /// The file `pmix.sys.HOST`; dropping this value removes it.
+    /// The file `pmix.sys.HOST`; dropping this value removes the file. `None` if the file was not requested.
     _system: Option<SystemFile>,
     /// The folder of the server's files; dropping this value removes it.
     folder: Folder,

@@ -149,7 +149,7 @@ pub(crate) struct Qualifiers {
 /// A node, as a query names it.
 #[derive(Clone)]
 pub(crate) enum NodeChoice {
-    /// Its number among the nodes of the job.
+    /// The number of the node among those of the job.
     Number(u32),
     Name(String),
 }
@@ -207,7 +207,7 @@ pub(crate) enum Request {
         bytes: Vec<u8>,
         done: Done<ModexCallback>,
     },
-    /// The same as [`Self::Fence`], without data.
+    /// All processes of this node that belong to `among` have entered a barrier without data.
     Meet {
         among: Participants,
         purpose: Purpose,

@@ -60,7 +60,7 @@ impl Serving {
         Some(all)
     }
 
-    /// The tasks of a job.
+    /// The tasks of a job; `None` for an unknown job.
     pub(super) fn tasks_of_job(&self, namespace: &str) -> Option<IdSet> {
         if namespace == self.job.namespace {
             return Some(self.job.ranks());

@@ -366,7 +366,7 @@ fn complain_of(result: anyhow::Result<()>) {
 }
 
 impl Serving {
-    /// The first task of this node.
+    /// The first task of this node; `None` if the node has no rank of the first job.
     fn first_own(&self) -> Option<u32> {
         self.job.own_node().ranks.first().map(|first| first.0)
     }

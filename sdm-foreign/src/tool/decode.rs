@@ -188,7 +188,7 @@ impl Lines {
     }
 }
 
-/// The bytes of one value of a plain type in an array.
+/// Number of bytes of one value of a plain type in an array. `None` for other types.
 fn bytes_of(kind: u16) -> Option<usize> {
     Some(match kind {
         1 | 2 | 7 | 12 | 30 | 32 | 33 | 37 | 43 | 50 | 51 => 1,

@@ -12,7 +12,7 @@ const PAGE: i32 = 15;
 /// A key, with the line that it sends to the session.
 pub(crate) struct Action {
     pub(crate) key: char,
-    /// The function key with this action in other debuggers.
+    /// The function key with this action in other debuggers. None if there is none.
     function: Option<(u8, KeyModifiers)>,
     line: &'static str,
     /// True if the action needs a stopped task.
@@ -57,7 +57,7 @@ pub(crate) const ACTIONS: [Action; 11] = [
 ];
 
 impl Debugger {
-    /// Takes a key.
+    /// Handles a key.
     pub fn handle_key(&mut self, key: KeyEvent) {
         self.set_changed();
         self.clear_hint();

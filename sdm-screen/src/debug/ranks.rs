@@ -120,7 +120,7 @@ impl RankMap {
         ids.collect::<IdSet>()
     }
 
-    /// The class of one rank.
+    /// The class of one rank; None for an unknown rank.
     pub(crate) fn class_of(&self, id: TaskId) -> Option<&RankClass> {
         self.classes.iter().rfind(|class| class.tasks.contains(id))
     }

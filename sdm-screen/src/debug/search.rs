@@ -38,7 +38,7 @@ impl Debugger {
         self.step(0, by);
     }
 
-    /// The lines of the panel, and the index of the selected one.
+    /// The lines of the panel, and the index of the selected one. None if the panel has no text to search.
     fn searched(&self) -> Option<(Vec<String>, usize)> {
         match self.panel {
             Panel::Source => {

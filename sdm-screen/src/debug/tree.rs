@@ -61,7 +61,7 @@ impl StackView {
             .unwrap_or(0);
     }
 
-    /// Moves the selection by a number of rows. Returns the selected tasks if they have changed.
+    /// Moves the selection by a number of rows. Returns the selected tasks if they have changed, otherwise None.
     pub(crate) fn step(&mut self, by: isize) -> Option<IdSet> {
         let last = self.rows.len().saturating_sub(1);
         self.at = self.at.saturating_add_signed(by).min(last);

@@ -82,7 +82,7 @@ fn line_of(value: &str) -> String {
     printable(words.join(" ").as_bytes())
 }
 
-/// A small histogram of numbers, from the smallest to the largest.
+/// A small histogram of numbers, from the smallest to the largest. None for values that are not numbers.
 fn histogram(named: &Named, style: Style, parts: usize) -> Option<String> {
     let (counts, low, high) = named.histogram(parts)?;
     if style.linear {

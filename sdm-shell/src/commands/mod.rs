@@ -45,7 +45,7 @@ pub enum UserCommand {
     Ask(Command),
     /// A command that resumes tasks: `continue`, `next`, `finish`, ... `[&]`.
     Run {
-        /// The protocol command that resumes them.
+        /// The protocol command that resumes the tasks.
         command: Command,
         /// True for `&`: the shell does not wait for the run.
         background: bool,
@@ -193,7 +193,7 @@ pub enum UserCommand {
     Wait {
         /// The tasks to wait for. None: the focus.
         to: Option<SetExpr>,
-        /// The time limit, in seconds.
+        /// The time limit, in seconds. None: no limit.
         seconds: Option<u32>,
     },
     /// `source FILE`.

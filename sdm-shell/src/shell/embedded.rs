@@ -30,7 +30,7 @@ use super::{
 pub struct EmbeddedShell {
     handle: SessionHandle,
     under_way: Option<Pin<Box<dyn Future<Output = Verdict>>>>,
-    /// The query of the state for a view that shows all of it.
+    /// The query of the state for a view that shows all of it. None while no answer is awaited.
     looking: Option<Pin<Box<dyn Future<Output = ()>>>>,
 }
 
@@ -176,7 +176,7 @@ impl EmbeddedShell {
         self.under_way = None;
     }
 
-    /// Continues the current line. Returns its outcome once it is complete.
+    /// Continues the current line. Returns its outcome once it is complete, before that None.
     pub fn poll(&mut self) -> Option<Verdict> {
         let command = self.under_way.as_mut()?;
         let mut context = Context::from_waker(Waker::noop());

@@ -116,7 +116,7 @@ pub(super) async fn plot(
     verdict
 }
 
-/// Number of elements in a row, if all arrays have several dimensions and rows of the same length.
+/// Number of elements in a row, if all arrays have several dimensions and rows of the same length. None otherwise.
 fn row_of(arrays: &Arrays) -> Option<usize> {
     let mut rows = arrays.values().map(|array| match &array.shape[..] {
         [_, .., row] => Some(*row),

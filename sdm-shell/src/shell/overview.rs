@@ -153,7 +153,7 @@ async fn sight(session: &SessionHandle) -> Sight {
     sight
 }
 
-/// Waits for the answer to a command that was sent.
+/// Waits for the answer to a command that was sent. None if the command is no longer in progress.
 async fn answer(session: &SessionHandle, id: CommandId) -> Option<Gathered> {
     let waited = session.wait_for(&Goal::Answered(id), SAID, None).await;
     session.take_answered(id, waited).map(|open| open.gathered)

@@ -23,7 +23,7 @@ const RATE: u32 = 10;
 /// The duration and rate of sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
-    /// The duration.
+    /// The duration of the sampling.
     pub span: Duration,
     /// The rate, in samples per second.
     pub rate: u32,

@@ -35,7 +35,7 @@ pub(super) struct Slices {
     pub(super) any: bool,
     /// The indices of each slice, with the array that it is a slice of.
     pub(super) ranges: Vec<Range>,
-    /// The slice that gdb evaluates at once, if its bounds are numbers.
+    /// The slice that gdb evaluates at once, if its bounds are numbers. None otherwise.
     last: Option<LastSlice>,
 }
 
@@ -116,15 +116,15 @@ pub(super) enum SliceError {
     TooLong {
         /// The slice, as written.
         slice: String,
-        /// The maximum number.
+        /// The maximum number of elements.
         max: u64,
     },
     /// The slice would be read in too many pieces.
     #[error("the slice would be read in {pieces} pieces, more than {max}")]
     TooLarge {
-        /// Number of pieces.
+        /// Number of pieces that the slice needs.
         pieces: u64,
-        /// The maximum number.
+        /// The maximum number of pieces.
         max: u64,
     },
 }
@@ -206,7 +206,7 @@ impl Slices {
         Some(format!("{array}[{}]", self.last.as_ref()?.indices.first))
     }
 
-    /// The array of C's that a question takes a slice of.
+    /// The C array that a question takes a slice of; None for another question.
     fn array_of(&self, question: &str) -> Option<&str> {
         self.last.as_ref().filter(|last| last.inner.is_none())?;
         let at = self.questions.iter().position(|it| it == question)?;

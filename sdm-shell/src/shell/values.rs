@@ -139,7 +139,7 @@ async fn values_of(
 struct Parts {
     verdict: Verdict,
     classes: Vec<(IdSet, Vec<Value>)>,
-    /// Other answers.
+    /// Answers without a value: failures, missing and lost tasks.
     rest: Gathered,
 }
 
@@ -175,7 +175,7 @@ impl Parts {
     }
 }
 
-/// Combines the values of a slice's parts into one array with these outer dimensions.
+/// Combines the values of a slice's parts into one array with these outer dimensions. None without values.
 fn nested(mut values: Vec<Value>, outer: &[usize]) -> Option<Value> {
     for size in outer.iter().rev() {
         let rows = values.chunks((*size).max(1));

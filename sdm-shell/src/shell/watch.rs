@@ -141,9 +141,9 @@ struct Watch {
     began: Instant,
     /// Time of the last change of the stacks.
     changed: Instant,
-    /// Number of samples.
+    /// Number of samples taken so far.
     looks: u64,
-    /// The last shown stacks.
+    /// The last shown stacks; None before the first.
     shown: Option<MergedStacks>,
     /// The tasks that were reported as ended.
     gone: IdSet,

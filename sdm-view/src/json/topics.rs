@@ -44,7 +44,7 @@ pub(super) fn record(item: &Item) -> (&'static str, Value) {
     }
 }
 
-/// `info sets`.
+/// The JSON of `info sets`.
 fn sets(rows: &[SetRow]) -> Value {
     let row = |row: &SetRow| {
         json!({
@@ -57,7 +57,7 @@ fn sets(rows: &[SetRow]) -> Value {
     json!({ "rows": rows.iter().map(row).collect::<Vec<_>>() })
 }
 
-/// `info nodes`.
+/// The JSON of `info nodes`.
 fn nodes(rows: &[NodeRow]) -> Value {
     let row = |row: &NodeRow| {
         json!({
@@ -71,7 +71,7 @@ fn nodes(rows: &[NodeRow]) -> Value {
     json!({ "rows": rows.iter().map(row).collect::<Vec<_>>() })
 }
 
-/// `info tree`.
+/// The JSON of `info tree`.
 fn tree(rows: &[TreeRow]) -> Value {
     let row = |row: &TreeRow| {
         json!({
@@ -86,7 +86,7 @@ fn tree(rows: &[TreeRow]) -> Value {
     json!({ "rows": rows.iter().map(row).collect::<Vec<_>>() })
 }
 
-/// `info links`.
+/// The JSON of `info links`.
 fn links(rows: &[LinkRow]) -> Value {
     let row = |row: &LinkRow| {
         json!({
@@ -101,7 +101,7 @@ fn links(rows: &[LinkRow]) -> Value {
     json!({ "rows": rows.iter().map(row).collect::<Vec<_>>() })
 }
 
-/// `outliers`.
+/// The JSON of `outliers`.
 fn values(expression: &str, values: &[(IdSet, String)]) -> Value {
     let row = |(tasks, value): &(IdSet, String)| json!({ "tasks": set(tasks), "count": tasks.len(), "value": value });
     json!({
@@ -110,7 +110,7 @@ fn values(expression: &str, values: &[(IdSet, String)]) -> Value {
     })
 }
 
-/// `list`.
+/// The JSON of `list`.
 fn listing(listing: &Listing) -> Value {
     let line = |(number, text, here): &(u32, String, IdSet)| json!({ "line": number, "text": text, "here": set(here), "count": here.len() });
     json!({
@@ -120,7 +120,7 @@ fn listing(listing: &Listing) -> Value {
     })
 }
 
-/// `stats`.
+/// The JSON of `stats`.
 fn stats(expression: &str, tasks: &IdSet, stats: &Stats) -> Value {
     let histogram = stats.histogram.as_ref().map(|histogram| {
         json!({
@@ -180,7 +180,7 @@ fn who(who: &Who) -> Value {
     json!({ "count": who.count, "tasks": who.tasks.as_ref().map(set) })
 }
 
-/// `info memory`.
+/// The JSON of `info memory`.
 fn usage(tasks: &IdSet, usage: &TotalUsage) -> Value {
     let largest = usage.largest.iter();
     let largest = largest.map(|(bytes, task)| json!({ "rank": task.0, "resident_bytes": bytes }));
@@ -193,7 +193,7 @@ fn usage(tasks: &IdSet, usage: &TotalUsage) -> Value {
     })
 }
 
-/// `sdm profile`.
+/// The JSON of `sdm profile`.
 fn profile(found: &Profile) -> Value {
     let mut nodes = Vec::new();
     ProfileNode::walk(&found.tree(&found.tasks), &mut |depth, node| {
@@ -241,7 +241,7 @@ fn profile(found: &Profile) -> Value {
     })
 }
 
-/// `compare`.
+/// The JSON of `compare`.
 fn comparison(found: &Comparison) -> Value {
     let others = found.others.iter().map(|other| {
         json!({

@@ -61,7 +61,7 @@ pub struct Profile {
 /// Tasks whose most frequent place is the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileClass {
-    /// The tasks.
+    /// The tasks of the class.
     pub tasks: IdSet,
     /// False if all tasks of the class were in the same place in every sample.
     pub moved: bool,

@@ -188,7 +188,7 @@ pub fn exited(code: i32, before_finalize: bool) -> String {
     }
 }
 
-/// The source line in gdb's format: number, tab, text.
+/// The source line in gdb's format: number, tab, text. None if the text or the frame is not known.
 fn source_line(stop: &Stop) -> Option<String> {
     let text = stop.source.as_deref()?;
     let line = stop.frame.as_ref()?.line;

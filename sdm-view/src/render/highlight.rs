@@ -136,7 +136,7 @@ const PYTHON_WORDS: &[&str] = &[
 ];
 
 impl Language {
-    /// The language of a file, by its name's extension.
+    /// The language of a file, by the extension of its name. None for an unknown one.
     fn of(file: &str) -> Option<Self> {
         let (_, end) = file.rsplit_once('.')?;
         match &*end.to_ascii_lowercase() {

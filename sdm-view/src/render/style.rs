@@ -34,12 +34,12 @@ impl Style {
         self.paint("31", text)
     }
 
-    /// Highlighted text.
+    /// Highlights a text that differs from the usual.
     pub(super) fn odd(&self, text: &str) -> String {
         self.paint("33", text)
     }
 
-    /// Faint text.
+    /// Shows a text faint.
     pub(super) fn faint(&self, text: &str) -> String {
         self.paint("2", text)
     }

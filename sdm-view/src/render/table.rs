@@ -158,7 +158,7 @@ pub(super) fn breakpoints(page: &Page<'_>, rows: &[BreakRow]) -> Vec<String> {
     lines
 }
 
-/// The number of stops at a breakpoint with the tasks, most frequent first.
+/// The number of stops at a breakpoint with the tasks, most frequent first. None without a stop.
 fn hits(page: &Page<'_>, row: &BreakRow) -> Option<String> {
     let times = |(count, tasks): &(u64, IdSet)| {
         format!("{} on {}", counted(*count, "time"), page.label(tasks))

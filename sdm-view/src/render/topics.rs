@@ -21,7 +21,7 @@ pub fn amount(bytes: u64) -> String {
 /// Maximum number of rows that are shown.
 const ROWS_MAX: usize = 32;
 
-/// The named sets.
+/// The lines of `info sets`: the named sets.
 pub(super) fn sets(page: &Page<'_>, rows: &[SetRow]) -> Vec<String> {
     let cells = rows.iter().map(|row| {
         let name = match row.name.as_str() {

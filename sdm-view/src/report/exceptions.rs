@@ -19,7 +19,7 @@ pub(super) struct Exception {
     pub(super) at: Duration,
     /// All tasks that have printed it.
     pub(super) tasks: IdSet,
-    /// Its text, for the user.
+    /// The text of the exception, for the user.
     pub(super) what: String,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Exception {
 pub(super) struct Exceptions {
     /// Tasks that print the frames of an exception at present.
     printing: IdSet,
-    /// The first exception.
+    /// The first exception of all tasks; None if there is none.
     pub(super) first: Option<Exception>,
 }
 

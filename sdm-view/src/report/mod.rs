@@ -54,13 +54,13 @@ pub struct Report {
     pub facts: Vec<Fact>,
     /// The states of tasks, most frequent first.
     pub states: Vec<RankRow>,
-    /// The first crash or abort.
+    /// The first crash or abort; None if there is none.
     pub first: Option<Moment>,
     /// The stacks with variables of tasks that crashed or were about to abort, the first one first.
     pub crashed: Vec<Look>,
     /// The diagnosis of a hang. None if none was made.
     pub diagnosis: Option<Diagnosis>,
-    /// The stacks of all tasks that were stopped.
+    /// The stacks of all tasks that were stopped; None if they were not read.
     pub stacks: Option<MergedStacks>,
     /// The stacks with variables of tasks in rare places.
     pub outliers: Vec<Look>,

@@ -90,7 +90,7 @@ impl Recorder {
         self.facts.iter().any(|fact| fact.name == name)
     }
 
-    /// The tasks of the first crash.
+    /// The tasks of the first crash; None without a crash.
     #[must_use]
     pub fn first_crash(&self) -> Option<&IdSet> {
         self.first.as_ref().map(|first| &first.tasks)
@@ -387,7 +387,7 @@ fn is_mpi_error(what: &Happening) -> bool {
     }
 }
 
-/// The events of a session: the first and the last of them.
+/// The events of a session, of which the first and the last are kept.
 #[derive(Clone, Debug, Default)]
 struct Timeline {
     head: Vec<Moment>,

@@ -210,7 +210,7 @@ fn open(path: &Path, elsewhere: bool) -> io::Result<CoreFile> {
     Ok(CoreFile { process, unpacked })
 }
 
-/// The numbers of the tasks: distinct ranks, otherwise pids, otherwise indices in the list.
+/// The numbers of the tasks, and their names: distinct ranks, otherwise pids, otherwise indices in the list.
 fn numbers(processes: &[CoreProcess]) -> (Vec<u32>, Names) {
     let distinct = |numbers: Option<Vec<u32>>| {
         let numbers = numbers?;

@@ -51,9 +51,9 @@ fn jobs_as_json() -> String {
 /// The connection to an editor, and the listener for further clients of its session.
 struct Place {
     stream: Stream,
-    /// The listener for the next client.
+    /// The listener for the next client; None without `--listen`.
     door: Option<Door>,
-    /// The socket's file, which exists as long as clients may connect.
+    /// The file of the Unix socket, which exists as long as clients may connect. None without such a socket.
     _file: Option<SocketFile>,
 }
 

@@ -74,7 +74,7 @@ fn of_launch(error: &LaunchError) -> Option<(Check, &'static str)> {
     })
 }
 
-/// The check for a launcher, by its name in messages.
+/// The check for a launcher, by the launcher's name in messages; and the argument for `sdm doctor`.
 fn of_starter(who: &str) -> (Check, &'static str) {
     match who {
         who if who.contains("srun") || who.contains("Slurm") => (Check::Slurm, ""),

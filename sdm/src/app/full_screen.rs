@@ -403,7 +403,7 @@ impl Drop for Given<'_> {
     }
 }
 
-/// Text without colours.
+/// Removes the escape sequences of colours from a text.
 fn uncoloured(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;

@@ -87,7 +87,7 @@ fn without_keep(args: &[OsString]) -> Vec<&OsString> {
     ours.chain(rest).collect()
 }
 
-/// `sdm keeper`.
+/// Carries out `sdm keeper`. Returns the exit code.
 pub(super) fn keeper(args: &KeeperArgs) -> u8 {
     let kept = Name::new(&args.name).map_err(sdm_keep::KeepError::from);
     let kept = kept.and_then(|name| {
@@ -105,7 +105,7 @@ pub(super) fn keeper(args: &KeeperArgs) -> u8 {
     }
 }
 
-/// `sdm sessions`.
+/// Carries out `sdm sessions`. Returns the exit code.
 pub(super) fn sessions(json: bool) -> u8 {
     say_where_not();
     let sessions = match sdm_keep::sessions() {
@@ -147,7 +147,7 @@ pub(super) fn sessions(json: bool) -> u8 {
     0
 }
 
-/// `sdm resume`.
+/// Carries out `sdm resume`. Returns the exit code.
 pub(super) fn resume(session: Option<&str>) -> u8 {
     match chosen(session) {
         Ok(name) => lend(&name),
@@ -155,7 +155,7 @@ pub(super) fn resume(session: Option<&str>) -> u8 {
     }
 }
 
-/// `sdm detach`.
+/// Carries out `sdm detach`. Returns the exit code.
 pub(super) fn detach(session: Option<&str>) -> u8 {
     let told = chosen(session).and_then(|name| {
         sdm_keep::tell_to_detach(&name)?;

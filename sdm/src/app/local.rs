@@ -71,7 +71,7 @@ impl LocalMachine for ThisMachine {
     }
 }
 
-/// The user's shell.
+/// The user's shell; None if it is not known.
 fn own_shell() -> Option<OsString> {
     env::var_os("SHELL").filter(|shell| Path::new(shell).is_absolute())
 }

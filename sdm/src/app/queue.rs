@@ -26,7 +26,7 @@ pub(super) struct Queue {
     asked: AtomicBool,
     /// Keys that are typed while no line is edited.
     pub(super) typed: Arc<Typed>,
-    /// The full screen.
+    /// The full screen, which may be hidden.
     pub(super) full: Arc<Full>,
 }
 

@@ -192,7 +192,7 @@ impl StatusLine {
         self.shown = line.map(str::to_owned);
     }
 
-    /// Hides the status line. Returns its text, to be shown again.
+    /// Hides the status line. Returns its text, to be shown again; None if none was shown.
     fn hide(&mut self) -> Option<String> {
         let shown = self.shown.clone();
         self.show(None);

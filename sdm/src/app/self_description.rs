@@ -75,7 +75,7 @@ fn on_one_line(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// `sdm man DIR`.
+/// Carries out `sdm man DIR`. Returns the exit code.
 pub(super) fn man(directory: &Path) -> u8 {
     let made = std::fs::create_dir_all(directory);
     let made = made.and_then(|()| clap_mangen::generate_to(Cli::command(), directory));

@@ -84,7 +84,7 @@ impl Typed {
         state.keys = None;
     }
 
-    /// Takes a complete typed line.
+    /// Takes a complete typed line; None if there is none.
     pub(super) fn take_line(&self) -> Option<TypedLine> {
         self.lock().lines.pop_front()
     }
@@ -198,7 +198,7 @@ enum Escape {
 }
 
 impl LineBuffer {
-    /// Handles a byte. Returns the line if it is complete.
+    /// Handles a byte. Returns the line if the byte completes it, otherwise None.
     fn take(&mut self, byte: u8) -> Option<TypedLine> {
         match (self.escape, byte) {
             (Escape::Begun, b'[' | b'O') => self.escape = Escape::Inside,

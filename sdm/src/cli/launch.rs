@@ -190,7 +190,7 @@ impl TreeArgs {
         }
     }
 
-    /// `servers` servers on this machine, one task each, with gdb, in such a tree.
+    /// A session of `servers` servers on this machine, one task each, with gdb, in a tree of this shape.
     #[must_use]
     pub fn session(&self, servers: u32) -> SessionConfig {
         SessionConfig {

@@ -50,7 +50,7 @@ impl LookArgs {
         }
     }
 
-    /// The key bindings.
+    /// The user's key bindings, from `--bind`.
     #[must_use]
     pub fn bindings(&self) -> Bindings {
         let bindings = Bindings::parse(self.bind.iter().map(String::as_str));

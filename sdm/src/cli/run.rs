@@ -163,10 +163,10 @@ pub enum StdinSet {
 }
 
 impl StdinSet {
-    /// The tasks meant among `count`.
+    /// The tasks meant among `count` tasks.
     ///
     /// # Errors
-    /// [`StdinError`]: a set that names tasks beyond them.
+    /// [`StdinError`]: the set names a task that does not exist.
     pub fn among(&self, count: u32) -> Result<IdSet, StdinError> {
         let all = IdSet::all_below(count);
         match self {

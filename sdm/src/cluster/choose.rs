@@ -126,8 +126,8 @@ pub(crate) struct Chosen {
     pub(crate) id: String,
 }
 
-/// Splits `CLUSTER:REST` if such a cluster is defined. Otherwise returns the whole text with the cluster `named`, if
-/// there is one.
+/// Splits `CLUSTER:REST` if a cluster of this name is defined. Otherwise returns the whole text with the cluster
+/// `named`, if there is one.
 pub(super) fn split<'a>(
     text: &'a str,
     named: Option<&'a str>,

@@ -38,7 +38,7 @@ impl<'a> Element<'a> {
         found.map(|(_, value)| &**value).filter(|it| !it.is_empty())
     }
 
-    /// The state of the element.
+    /// The state of the element; None if it is missing or not a known word.
     pub(super) fn state<S: State>(&self) -> Option<S> {
         S::read(self.get(S::STATES.attribute)?)
     }

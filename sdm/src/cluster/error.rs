@@ -21,10 +21,10 @@ pub(crate) enum ClusterError {
     /// There are several clusters, and none was given.
     #[error("several clusters are defined; select one with -M: {}", .0.join(", "))]
     WhichCluster(Vec<String>),
-    /// No cluster has such a job.
+    /// No cluster has a job of this number.
     #[error("{}: no such job in {}", printable(.0.as_bytes()), .1.join(", "))]
     NoJob(String, Vec<String>),
-    /// Several clusters have such a job.
+    /// Several clusters have a job of this number.
     #[error("several clusters have a job {}; select one: {}", .0, .1.join(", "))]
     WhichJob(String, Vec<String>),
     /// There is no element of this name.
@@ -33,7 +33,7 @@ pub(crate) enum ClusterError {
     /// The manager has refused, with its reason.
     #[error("{cluster}: {}", printable(said.as_bytes()))]
     Refused {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
         /// The manager's message.
         said: String,
@@ -63,7 +63,7 @@ pub(crate) enum ClusterError {
     /// A program cannot be run.
     #[error("{program}: {source}")]
     Program {
-        /// The name.
+        /// The name of the program.
         program: String,
         /// The error of the system.
         source: io::Error,

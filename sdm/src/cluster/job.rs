@@ -96,7 +96,7 @@ fn table(answers: &[Answer]) -> Table {
     table
 }
 
-/// The first number of a set.
+/// The first number in the text of a set; None if the text does not begin with one.
 fn first(set: &str) -> Option<u64> {
     let digits = set.split(|c: char| !c.is_ascii_digit()).next();
     digits.and_then(|digits| digits.parse().ok())
@@ -104,7 +104,7 @@ fn first(set: &str) -> Option<u64> {
 
 /// The target by which a debugger finds a job of a cluster.
 struct JobTarget {
-    /// The cluster.
+    /// The cluster of the job.
     definition: Definition,
     what: Way,
 }
@@ -194,7 +194,7 @@ fn here(what: &Way) -> Option<Target> {
 pub(crate) struct Located {
     /// The name of the job, as given.
     pub(crate) text: String,
-    /// The cluster.
+    /// The cluster of the job.
     pub(crate) cluster: Definition,
     /// The location of its processes.
     pub(crate) place: Result<LocatedPlace, ClusterError>,

@@ -185,7 +185,7 @@ pub(crate) struct RunningJob {
     pub(crate) target: String,
     /// A label for a person.
     pub(crate) label: String,
-    /// The pid of its launcher, if known.
+    /// The pid of the job's launcher; None if it is not known.
     pub(crate) starter: Option<i32>,
 }
 

@@ -37,7 +37,7 @@ pub(super) fn logs(args: &LogsArgs) -> Result<u8, ClusterError> {
     }
 }
 
-/// The file with the job's standard output or, if it is separate, its standard error.
+/// The path of the job's standard output or, with `errors`, of its standard error. None if it is not known.
 fn path(chosen: &Chosen, errors: bool) -> Result<Option<String>, ClusterError> {
     let answers = [state(chosen)?];
     let job = Element::all(&answers, Kind::Job).find(|job| job.group.ids == chosen.id);

@@ -189,7 +189,7 @@ impl Listed {
         }
     }
 
-    /// Age of the manager's answer, in milliseconds.
+    /// Age of the manager's answer, in milliseconds. None without an answer, or if the age is not known.
     fn age(&self) -> Option<u64> {
         let answer = self.answer.as_ref()?.as_ref().ok()?;
         answer.manager.age_ms

@@ -35,8 +35,8 @@ pub(crate) use job::{Located, LocatedPlace, locate};
 /// The exit code of `stacks`, `profile` and `diagnose` if the target is not found.
 const NO_LOOK: u8 = 2;
 
-/// Finds the cluster job that a debugger has to attach to (`CLUSTER:NUMBER`). `args` is the whole command
-/// line. Returns the exit code if the command ends here.
+/// Finds the cluster job that a debugger has to attach to (`CLUSTER:NUMBER`). `args` is the whole command line. Returns
+/// the exit code if the command ends here, otherwise None.
 pub(crate) fn find_job(verb: &mut Verb, args: &[OsString]) -> Option<u8> {
     let (target, comes_to_stay, code) = match verb {
         Verb::Attach(args) | Verb::Web(args) => {

@@ -20,7 +20,7 @@ const WATCH_PERIOD_MS: u64 = 1000;
 /// The control sequence that clears the screen and moves the cursor to the upper left.
 pub(super) const CLEARED: &[u8] = b"\x1b[H\x1b[2J";
 
-/// Shows a list.
+/// Prints a list of nodes, queues or jobs, once or after each change. Returns the exit code.
 pub(super) fn shown(args: &ListArgs, which: Which) -> Result<u8, ClusterError> {
     let make = |answers: &[Answer]| match args.json {
         true => Shown::Json(which.json(answers)),

@@ -16,7 +16,7 @@ use crate::cluster::{Located, LocatedPlace, locate};
 /// Time limit for a cluster's process to answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(20);
 
-/// Checks a cluster.
+/// Checks a cluster, by its name. Returns the findings.
 pub(super) fn look(name: &str) -> Section {
     let place = format!("cluster {name}");
     let check = Check::Cluster;

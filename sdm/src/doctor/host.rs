@@ -27,7 +27,7 @@ const LINES_MAX: usize = 1000;
 /// Maximum number of bytes of all lines.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// Checks a host.
+/// Checks another host, by its name. Returns the findings.
 pub(super) fn look(args: &DoctorArgs, name: &str) -> Section {
     let server = args.reach.server_path.clone();
     let server = server.or_else(|| own_program("sdm-server", None));

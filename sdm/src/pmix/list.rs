@@ -20,9 +20,9 @@ const NO_LOCAL_RANK: u64 = u16::MAX as u64;
 /// A job of a server.
 struct PmixJob {
     namespace: String,
-    /// The command line, if the server reports it.
+    /// The command line of the job; None if the server does not report it.
     command: Option<String>,
-    /// The processes.
+    /// The table of the job's processes.
     table: Vec<Line>,
 }
 

@@ -38,7 +38,7 @@ pub(super) enum Heard {
 /// A connected tool.
 pub(super) struct Session {
     child: Child,
-    /// The server's pid.
+    /// The pid of the server.
     server: i32,
     input: Option<ChildStdin>,
     heard: Receiver<Heard>,

@@ -89,7 +89,7 @@ impl Origin {
 struct Setting {
     /// The command. None: all commands with the option.
     verb: Option<String>,
-    /// The profile, if it is part of one. It then applies only with `--profile`.
+    /// The profile, if the setting is part of one: it then applies only with `--profile`. None for other settings.
     profile: Option<String>,
     /// The option's long name.
     key: String,
@@ -110,7 +110,7 @@ pub struct SettingsError {
 /// An option with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The command.
+    /// The command that has the option.
     pub verb: String,
     /// The option's long name.
     pub key: String,
@@ -190,13 +190,13 @@ impl Settings {
         Ok(Self { files, settings })
     }
 
-    /// The path of the user's file, whether it exists or not.
+    /// The path of the user's file, whether it exists or not. None if no home directory is known.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.files.own.as_deref()
     }
 
-    /// The path of the site's file, whether it exists or not.
+    /// The path of the site's file, whether it exists or not. None if `SDM_SITE_CONFIG` is empty.
     #[must_use]
     pub fn site_file(&self) -> Option<&Path> {
         self.files.site.as_deref()
@@ -275,7 +275,7 @@ impl Settings {
         place(&self.files, origin)
     }
 
-    /// The setting of a command's option that takes precedence.
+    /// The setting of a command's option that takes precedence; None if the option is not set.
     fn of(&self, verb: &str, key: &str, profile: Option<&str>) -> Option<&Setting> {
         let meant = |setting: &&Setting| {
             let is_asked_for = match &setting.profile {
@@ -351,7 +351,8 @@ fn place(files: &Files, origin: &Origin) -> String {
     }
 }
 
-/// The path of the user's file: from `SDM_CONFIG`, otherwise below the user's configuration directory.
+/// The path of the user's file: from `SDM_CONFIG`, otherwise below the user's configuration directory. None if no home
+/// directory is known.
 fn file_path(lookup: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name| {
         lookup(name)

@@ -32,7 +32,7 @@ pub(super) fn check_name(command: &Command, key: &str) -> Result<(), UnknownSett
     }
 }
 
-/// The profile that a command line requests, in the words before the program.
+/// The profile that a command line requests, in the words before the program. None without `--profile`.
 #[must_use]
 pub fn asked_for(args: &[OsString]) -> Option<&str> {
     let mut words = args.iter().map_while(|word| match word.to_str() {

@@ -166,7 +166,7 @@ impl SetExpr {
         &self.text
     }
 
-    /// The thread after the dot: `3.2` is thread 2 of rank 3.
+    /// The thread after the dot: `3.2` is thread 2 of rank 3. None without a dot.
     #[must_use]
     pub fn thread(&self) -> Option<u32> {
         self.thread

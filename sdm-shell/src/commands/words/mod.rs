@@ -15,13 +15,13 @@ pub(super) use info::words as info_words;
 pub(super) struct Group {
     /// The subject of the group, as `help` shows it.
     pub(super) title: &'static str,
-    /// gdb's names for such a class of commands in `help CLASS`.
+    /// gdb's names for such a class of commands, as in `help CLASS`.
     pub(super) classes: &'static [&'static str],
     /// The commands, by name.
     pub(super) commands: &'static [Spec],
 }
 
-/// All groups.
+/// All groups, in the order of `help`.
 pub(super) const GROUPS: &[Group] = &[
     Group {
         title: "Selecting ranks",

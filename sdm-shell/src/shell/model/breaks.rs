@@ -37,7 +37,7 @@ impl Breaks {
         self.last
     }
 
-    /// Adds a breakpoint.
+    /// Adds a breakpoint with this number, for these tasks.
     pub(crate) fn add(&mut self, number: u32, point: PointSpec, tasks: IdSet) {
         self.last = self.last.max(number);
         self.rows.push(BreakRow {
@@ -55,7 +55,7 @@ impl Breaks {
         self.points.insert(number, point);
     }
 
-    /// Changes a breakpoint.
+    /// Changes the specification of a breakpoint.
     pub(crate) fn change(&mut self, number: u32, change: impl Fn(&mut PointSpec)) {
         let Some(point) = self.points.get_mut(&number) else {
             return;
@@ -74,7 +74,7 @@ impl Breaks {
         &self.rows
     }
 
-    /// The breakpoint with this number.
+    /// The breakpoint with this number; None if there is none.
     pub(crate) fn find(&mut self, number: u32) -> Option<&mut BreakRow> {
         self.rows.iter_mut().find(|row| row.number == number)
     }
@@ -121,8 +121,8 @@ impl Breaks {
         }
     }
 
-    /// The specifications that create a breakpoint again, independent of the tasks' position. Each has its
-    /// tasks, and whether it is enabled there.
+    /// The specifications that create a breakpoint again, independent of the tasks' position. Each has its tasks, and
+    /// whether the breakpoint is enabled in them.
     pub(crate) fn again(&self, row: &BreakRow) -> Vec<(IdSet, PointSpec, bool)> {
         let Some(point) = self.points.get(&row.number) else {
             return Vec::new();
@@ -224,7 +224,7 @@ impl Breaks {
         row.hits.sort_unstable_by_key(|(times, _)| *times);
     }
 
-    /// Records that a breakpoint was resolved in these tasks, with its locations, or that it is pending there.
+    /// Records that a breakpoint was resolved in these tasks, with its locations, or that it is pending in them.
     pub(crate) fn placed(&mut self, at: &BreakpointPlace, tasks: &IdSet) {
         if let Some(row) = self.find(at.number) {
             if at.pending {

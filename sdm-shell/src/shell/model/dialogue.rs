@@ -17,13 +17,13 @@ pub(crate) const LINES_MAX: usize = 1000;
 pub(crate) struct Dialogue {
     /// The line that an empty line repeats.
     pub(crate) repeated: Option<String>,
-    /// The question that the next line answers.
+    /// The question that the next line answers; None if none is open.
     pub(crate) question: Option<Question>,
-    /// The lines collected between `commands` or `define` and `end`.
+    /// The lines collected between `commands` or `define` and `end`. None while no block is read.
     pub(crate) collecting: Option<Collecting>,
     /// User-defined commands, by name.
     pub(crate) defined: BTreeMap<String, Vec<String>>,
-    /// The last answer, for `more` to show in full.
+    /// The last answer, for `more` to show in full. None before the first.
     pub(crate) last_answer: Option<Item>,
     /// The first line of a `list` without an argument.
     pub(crate) list_from: ListFrom,
@@ -35,7 +35,7 @@ pub(crate) enum ListFrom {
     /// The lines around that of the selected frame.
     #[default]
     Selected,
-    /// The line after the ones that the previous `list` has shown.
+    /// The line after the last line that the previous `list` has shown.
     Listed,
 }
 
@@ -138,7 +138,7 @@ pub(crate) enum Collected {
 }
 
 impl Collecting {
-    /// Begins a block.
+    /// Begins to read a block for this purpose.
     pub(crate) fn new(purpose: Purpose) -> Self {
         Self {
             purpose,
@@ -147,7 +147,7 @@ impl Collecting {
         }
     }
 
-    /// Adds one line.
+    /// Adds a line to the block, or ends the block.
     pub(crate) fn take(mut self, line: &str) -> Collected {
         let ends = |c: char| c.is_whitespace() || c == '(';
         let word = line.split(ends).next().unwrap_or("");

@@ -44,7 +44,7 @@ impl Displays {
         self.expressions.remove(&number).is_some()
     }
 
-    /// Removes all expressions.
+    /// Removes all expressions of `display`.
     pub(crate) fn clear(&mut self) {
         self.expressions.clear();
     }

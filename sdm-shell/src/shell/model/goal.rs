@@ -19,7 +19,7 @@ const SLOWEST_AFTER: Duration = Duration::from_secs(10);
 pub(crate) enum Goal {
     /// A query is answered.
     Answered(CommandId),
-    /// A completion query is answered. No status line is shown meanwhile.
+    /// A completion query is answered. No status line is shown while it is awaited.
     Completed(CommandId),
     /// Tasks are detached. An interrupt ends only the wait, not the command.
     Left(CommandId),

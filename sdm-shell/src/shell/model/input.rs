@@ -13,7 +13,7 @@ pub(crate) const INPUT: &str = "standard input";
 pub(crate) struct Input {
     /// Number of bytes that `send` has given to each task. Tasks that are not listed got none.
     pub(crate) offsets: Vec<(IdSet, u64)>,
-    /// Standard input of `sdm` for the programs. None if only `send` feeds them.
+    /// Standard input of `sdm` for the programs. None if the programs get input only by `send`.
     pub(crate) own: Option<ProgramInput>,
 }
 

@@ -41,9 +41,9 @@ pub(crate) struct Job {
     pub(crate) isolated: IdSet,
     /// Tasks whose use of MPI was to be checked, and that have ended without `MPI_Init`.
     pub(crate) unchecked: IdSet,
-    /// The rank that has aborted the job for all tasks, and its status.
+    /// The rank that has aborted the job for all tasks, and its status. None without an abort.
     pub(crate) aborted: Option<(u32, i32)>,
-    /// The abort as text: the rank, and `ended the job with status 17`.
+    /// The abort as text: the rank, and `ended the job with status 17`. None without an abort.
     pub(crate) abort_words: Option<(u32, String)>,
     /// True if the session can restart the job.
     pub(crate) can_rerun: bool,
@@ -69,7 +69,7 @@ pub(crate) enum Launcher {
     Running,
     /// The launcher has ended, with all processes that it started.
     Ended {
-        /// Its exit code; `None` if a signal has ended it.
+        /// The launcher's exit code; `None` if a signal has ended the launcher.
         code: Option<i32>,
     },
 }
@@ -308,7 +308,7 @@ fn name_of(start: &StartSpec) -> String {
     )
 }
 
-/// The tasks whose program file has this name.
+/// The tasks whose program file has this name; None if no program has it.
 pub(super) fn program_called(programs: &[(IdSet, StartSpec)], name: &str) -> Option<IdSet> {
     let found = programs.iter().filter(|(_, start)| name_of(start) == name);
     let found = IdSet::union_all(found.map(|(tasks, _)| tasks));

@@ -97,7 +97,7 @@ pub(crate) enum Effect {
 pub(crate) struct News {
     /// Output of the programs.
     pub(crate) output: Output,
-    /// Events of tasks.
+    /// Events of tasks, delayed for a moment.
     pub(crate) notices: Notices,
     /// Time of the last news from the tasks.
     pub(crate) activity: Instant,
@@ -176,7 +176,7 @@ impl Requests {
         self.lines_come += 1;
     }
 
-    /// Takes the next line. Ctrl-C and Ctrl-Z from before the line arrived are dropped.
+    /// Takes the next line; None if none has arrived. Ctrl-C and Ctrl-Z from before the line arrived are dropped.
     pub(crate) fn take_line(&mut self) -> Option<Control> {
         let line = self.lines.pop_front()?;
         self.lines_given += 1;
@@ -256,7 +256,7 @@ impl Model {
         matches!(self.over, Some(Over::Terminated(_)))
     }
 
-    /// Takes the next action for the owner.
+    /// Takes the next action for the owner; None if there is none.
     pub(crate) fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }

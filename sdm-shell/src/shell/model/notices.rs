@@ -126,7 +126,7 @@ impl Notices {
         self.launcher = Some((status, words));
     }
 
-    /// The time at which [`Notices::take_due`] returns an item.
+    /// The time at which [`Notices::take_due`] returns an item. None if no notice is delayed.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let quiet = self.newest.map(|newest| newest + self.patience.quiet);
         let held = self.first.map(|first| first + self.patience.held_max);
@@ -202,7 +202,7 @@ fn take_out(entries: &mut Vec<(IdSet, String)>, tasks: &IdSet) {
     entries.retain(|(set, _)| !set.is_empty());
 }
 
-/// Merges all entries into one. Each names its own server, but a user sees them as one event.
+/// Merges all entries into one; None without entries. Each names its own server, but a user sees them as one event.
 fn in_one(entries: Vec<(IdSet, String)>) -> Option<(IdSet, String)> {
     const NAMED_MAX: usize = 2;
     let tasks = IdSet::union_all(entries.iter().map(|(tasks, _)| tasks));

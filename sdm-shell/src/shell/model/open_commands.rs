@@ -36,7 +36,7 @@ pub(crate) struct OpenCommand {
     pub(crate) left: IdSet,
     /// True for commands that resume tasks.
     pub(crate) run: bool,
-    /// Tasks that a task of this command has spawned meanwhile. The command waits for them, too.
+    /// Tasks that a task of this command has spawned since the command was sent. The command waits for them, too.
     pub(crate) joined: IdSet,
     /// For a run: the tasks that have stopped or ended.
     pub(crate) stopped: IdSet,
@@ -166,7 +166,7 @@ impl OpenCommands {
         self.open.get(&id)
     }
 
-    /// Removes a command that is complete or given up.
+    /// Removes a command that is complete or given up, and returns it. None if it is not open.
     pub(crate) fn remove(&mut self, id: CommandId) -> Option<OpenCommand> {
         let open = self.open.remove(&id)?;
         if self.recent.len() == RECENT_MAX {

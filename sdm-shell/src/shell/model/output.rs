@@ -174,7 +174,7 @@ impl Output {
         tasks.is_subset(&self.stdout_ended) && tasks.is_subset(&self.stderr_ended)
     }
 
-    /// The time at which [`Output::take_due`] returns an item.
+    /// The time at which [`Output::take_due`] returns an item. None if no output is delayed.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let lines = self.since.map(|since| since + LINES_WINDOW);
         let partials = self.partials.iter().map(|p| p.since + PARTIAL_WINDOW);

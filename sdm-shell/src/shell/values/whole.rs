@@ -64,7 +64,7 @@ async fn whole_values(
     wholes
 }
 
-/// The full value of an expression in one task; of a slice from its pieces.
+/// The full value of an expression in one task; of a slice from its pieces. None if gdb cannot give it.
 async fn whole_value(
     session: &SessionHandle,
     said: &Invocation<'_>,
@@ -110,7 +110,7 @@ async fn whole_value(
     Some(format!("{open}{}{close}", inner.join(between)))
 }
 
-/// The value of an integer expression in a task. None if it is not such a number.
+/// The value of an integer expression in a task. None if gdb gives no such integer.
 pub(in crate::shell) async fn number_of(
     session: &SessionHandle,
     said: &Invocation<'_>,

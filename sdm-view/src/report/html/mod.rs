@@ -16,7 +16,7 @@ use crate::markup::put;
 /// The content security policy: nothing is loaded; styles are inline.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-/// The style sheet.
+/// The style sheet of the page.
 const STYLE: &str = include_str!("style.css");
 /// Maximum number of lines of the stack tree.
 const TREE_LINES_MAX: usize = 4000;

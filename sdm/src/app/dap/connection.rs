@@ -31,7 +31,7 @@ pub(super) struct Connection<O: Opener> {
     wake: CurrentWake,
     /// A flag that aborts the opening of a session.
     given_up: Arc<AtomicBool>,
-    /// The secret word by which other clients connect, once one was requested.
+    /// The secret word by which other clients connect. None until it is requested.
     word: Option<String>,
     /// The connection to another process that owns the session. None if this one does.
     relay: Option<Outlet>,

@@ -110,7 +110,7 @@ impl Outlet {
         has_room
     }
 
-    /// Queues bytes.
+    /// Queues bytes to be written to the client.
     pub(super) fn put(&self, bytes: Vec<u8>) {
         let mut unwritten = self.0.lock();
         if !unwritten.gone && !bytes.is_empty() {

@@ -26,7 +26,7 @@ pub(super) struct FullState {
     pub(super) printed: VecDeque<Printed>,
     pub(super) status: Option<String>,
     pub(super) asked: Option<Asked>,
-    /// The unfinished input line of the prompt.
+    /// The unfinished input line of the prompt, until the screen takes it over.
     pub(super) typed: Option<String>,
     pub(super) completions: Option<(usize, Vec<String>)>,
     pub(super) names: Option<Names>,
