@@ -10,7 +10,7 @@ use crate::module::{Module, Modules};
 
 /// Maximum number of bytes of a function whose instructions are read.
 pub(crate) const CODE_BYTES_MAX: u64 = 1 << 20;
-/// The kernel's mark of a mapped file whose name leads to it no more.
+/// The kernel's mark on the name of a mapped file that no longer has this name.
 const REMOVED: &str = " (deleted)";
 
 /// A process's mappings, by rising address, with the files of the executable ones.
@@ -19,7 +19,7 @@ pub(crate) struct Space {
     code: Vec<Code>,
     /// File name of the program, without directories.
     program: Option<String>,
-    /// The kernel's addresses of the program; `None` if unknown.
+    /// The addresses of the program that the kernel records; `None` if unknown.
     image: Option<Image>,
 }
 
@@ -37,7 +37,7 @@ struct Code {
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) module: &'a Module,
-    /// The address in the file.
+    /// The address in the file, before relocation.
     pub(crate) address: u64,
     /// Load bias of the file.
     bias: u64,
@@ -49,7 +49,7 @@ impl Place<'_> {
         address.wrapping_add(self.bias)
     }
 
-    /// Load bias of its file.
+    /// Load bias of the file.
     pub(crate) fn bias(&self) -> u64 {
         self.bias
     }
@@ -62,6 +62,9 @@ impl Place<'_> {
 
 impl Space {
     /// The mappings of a process. All files are opened here.
+    ///
+    /// # Errors
+    /// The process has ended, or its mappings cannot be read.
     pub(crate) fn of(pid: i32, modules: &mut Modules) -> std::io::Result<Self> {
         let process = proc::of(pid).living();
         // Read first, so that an `exec` meanwhile is noticed.
@@ -87,7 +90,7 @@ impl Space {
         })
     }
 
-    /// True if the process still executes the same program.
+    /// True if the process still executes the same program; false also if that is not known.
     pub(crate) fn is_of(&self, pid: i32) -> bool {
         self.image.is_some() && self.image == image(pid)
     }
@@ -109,7 +112,7 @@ impl Space {
         self.code_at(address).is_some()
     }
 
-    /// The file and the address in it of an address in the process.
+    /// The file and the address in it of an address in the process; `None` if no readable file has code there.
     pub(crate) fn place(&self, address: u64) -> Option<Place<'_>> {
         let (module, bias) = self.code_at(address)?.module.as_ref()?;
         Some(Place {
@@ -119,13 +122,13 @@ impl Space {
         })
     }
 
-    /// Bytes of code at an address.
+    /// Bytes of code at an address; `None` if the file does not have all of them.
     pub(crate) fn code(&self, address: u64, count: u64) -> Option<&[u8]> {
         let place = self.place(address)?;
         place.module.image.code(place.address, count)
     }
 
-    /// The function that contains an address, by the symbols: its start, and its code.
+    /// The function that contains an address, by the symbols: its start, and its code. `None` without such a symbol.
     pub(crate) fn function_code(&self, address: u64) -> Option<(u64, &[u8])> {
         let place = self.place(address)?;
         let range = place.module.symbols().range(place.address)?;
@@ -134,7 +137,8 @@ impl Space {
         Some((place.in_process(range.start), code))
     }
 
-    /// Bytes of code from an address on, as far as the file has them, and no more than this count.
+    /// Bytes of code from an address on, as far as the file has them, and at most `count_max`. `None` if it has none
+    /// there.
     pub(crate) fn code_from(&self, address: u64, count_max: u64) -> Option<&[u8]> {
         let place = self.place(address)?;
         place.module.image.code_from(place.address, count_max)
@@ -160,7 +164,7 @@ impl Space {
             .filter(move |(module, _)| last.replace(Rc::as_ptr(module)) != Some(Rc::as_ptr(module)))
     }
 
-    /// Address of a variable, in the first file that has one of this name.
+    /// Address of a variable, in the first file that has a variable of this name; `None` if none has.
     pub(crate) fn variable(&self, name: &str) -> Option<u64> {
         self.modules().find_map(|(module, bias)| {
             let at = module.symbols().variable(&module.image, name)?;
@@ -168,7 +172,7 @@ impl Space {
         })
     }
 
-    /// The variable that contains an address, and the offset in the variable.
+    /// The variable that contains an address, and the offset in the variable; `None` if no variable does.
     pub(crate) fn variable_at(&self, address: u64) -> Option<(&'static str, u64)> {
         self.modules().find_map(|(module, bias)| {
             let at = address.wrapping_sub(*bias);
@@ -179,7 +183,8 @@ impl Space {
         })
     }
 
-    /// Name of the file with the code at an address, if it was removed or replaced after it was mapped.
+    /// Name of the file with the code at an address, if it was removed or replaced after it was mapped; otherwise
+    /// `None`.
     pub(crate) fn removed_file(&self, address: u64) -> Option<String> {
         let mapping = self.mappings.iter().find(|it| it.holds(address))?;
         let is_read = self.place(address).is_some();
@@ -187,7 +192,7 @@ impl Space {
         name.strip_suffix(REMOVED).map(str::to_owned)
     }
 
-    /// Start of the function at an address.
+    /// Start of the function at an address, from the unwind tables; `None` if they do not have it.
     pub(crate) fn begins(&self, address: u64) -> Option<u64> {
         let place = self.place(address)?;
         let begin = place.module.rules().begins(place.address)?;
@@ -207,7 +212,8 @@ impl Space {
         }
     }
 
-    /// The name of a mapping, and the offset of an address from the first adjacent mapping of that name.
+    /// The name of a mapping, and the offset of an address from the first adjacent mapping of that name. `None` if
+    /// nothing with a name is mapped at the address.
     pub(crate) fn offset(&self, address: u64) -> Option<(&Path, u64)> {
         let holder = self.mappings.iter().find(|it| it.holds(address))?;
         if holder.name.is_empty() {
@@ -227,7 +233,7 @@ impl Space {
     }
 }
 
-/// Reads these three addresses of a process from `/proc/PID/stat`. A process that has ended has none.
+/// Reads the addresses of [`Image`] from `/proc/PID/stat`; `None` for a process that has ended.
 fn image(pid: i32) -> Option<Image> {
     let stat = proc::of(pid).living().stat().ok()?;
     let field = |number| stat.field(number);

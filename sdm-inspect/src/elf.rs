@@ -98,8 +98,8 @@ impl Image {
         }
     }
 
-    /// The file that a stripped one has within itself (`.gnu_debugdata`): the symbols of its functions, packed with
-    /// xz. `None` if there is none, or it is larger than a bound.
+    /// The ELF file within a stripped file (`.gnu_debugdata`): the symbols of its functions, compressed with xz. `None`
+    /// if there is none, or if it is larger than `PACKED_BYTES_MAX`.
     pub(crate) fn packed_symbols(&self) -> Option<Self> {
         let packed = self.section_bytes(".gnu_debugdata")?;
         let reader = XzReader::new_mem_limit(packed, true, PACKED_KIB_MAX);
@@ -109,12 +109,12 @@ impl Image {
         (count <= PACKED_BYTES_MAX).then(|| Self::parse(bytes.leak()))?
     }
 
-    /// Address of a section before relocation.
+    /// Address of a section before relocation; `None` if there is no such section.
     pub(crate) fn section_address(&self, name: &str) -> Option<u64> {
         Some(self.file.section_by_name(name)?.address())
     }
 
-    /// Bytes of its code, at an address of the file.
+    /// Bytes of code at an address of the file; `None` if the file does not have all of them.
     pub(crate) fn code(&self, address: u64, count: u64) -> Option<&'static [u8]> {
         let segment = self.segments.iter().find(|it| {
             let within = address.checked_sub(it.address);
@@ -133,7 +133,7 @@ impl Image {
         Some(address - (address - range.start) % bytes)
     }
 
-    /// Address of the slot from which the stub at an address loads its target.
+    /// Address of the slot from which the stub at an address loads its target; `None` if there is no such jump.
     pub(crate) fn stub_slot(&self, stub: u64) -> Option<u64> {
         let code = self.code(stub, STUB_BYTES)?;
         let jump = code
@@ -144,7 +144,8 @@ impl Image {
         Some(next.wrapping_add_signed(i32::from_le_bytes(distance).into()))
     }
 
-    /// Bytes of its code from an address of the file on: to the end of the segment, and no more than this count.
+    /// Bytes of code from an address of the file on: to the end of the segment, and at most `count_max`. `None` if no
+    /// executable segment has the address.
     pub(crate) fn code_from(&self, address: u64, count_max: u64) -> Option<&'static [u8]> {
         let mut left = self.segments.iter().filter_map(|it| {
             let left = it.bytes.checked_sub(address.checked_sub(it.address)?)?;
@@ -179,7 +180,8 @@ impl Image {
         Some(String::from_utf8_lossy(name).into_owned())
     }
 
-    /// Load bias of the file in this mapping: process address minus file address.
+    /// Load bias of the file in this mapping: process address minus file address. `None` if the mapping is of no
+    /// segment.
     ///
     /// Adjacent segments can share a page of the file. Only the segment with the mapping's permissions counts.
     pub(crate) fn bias(&self, mapping: &Mapping) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! The files of a process, opened once and checked before any thread is stopped.
 //!
-//! A mapped file is read regardless of its owner, if it is that very file, since the process itself executes it. A
-//! file found by name is read only if it belongs to this user, to root, or to the owner of the mapped file.
+//! The file that is mapped is read regardless of its owner, since the process itself executes it. A file found by name
+//! is read only if it belongs to this user, to root, or to the owner of the mapped file.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
@@ -30,11 +30,11 @@ impl Opened {
         })
     }
 
-    /// Opens the file that a process has mapped: by its name below `root`, or for the program itself by the process's
-    /// own link.
+    /// Opens the file that a process has mapped: by its name below the directory `root`, or for the program itself by
+    /// `/proc/PID/exe`.
     ///
     /// # Errors
-    /// The file is gone, or another one has its name.
+    /// The file is gone, or another file has its name.
     pub(crate) fn mapped(process: &Process, root: &Path, mapping: &Mapping) -> io::Result<Self> {
         let path = mapping.file().ok_or(io::ErrorKind::NotFound)?;
         for path in [below(root, path), process.path("exe")] {
@@ -101,8 +101,8 @@ pub(crate) fn base_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// True if a file is the mapped one. The device numbers of kernel and `stat` differ on a file system with several
-/// subvolumes.
+/// True if a file is the mapped one. On a file system with several subvolumes the kernel's device number differs from
+/// that of `stat(2)`.
 fn is_mapped(found: &Metadata, mapping: &Mapping) -> bool {
     let device = format!("{:02x}:{:02x}", major(found.dev()), minor(found.dev()));
     found.ino() == mapping.inode && (device == mapping.device || major(found.dev()) == 0)

@@ -9,18 +9,18 @@ use gimli::{
 use crate::elf::{Image, Slice};
 use crate::snapshot::{RETURN_ADDRESS, Registers, STACK_POINTER, Thread};
 
-/// Maximum number of operations that are evaluated of an expression, since a file could have an endless one.
+/// Maximum number of operations of an expression that are evaluated, since a file could have an endless expression.
 const OPERATIONS_MAX: u32 = 4096;
 /// Size of an address, in bytes.
 const ADDRESS_BYTES: u8 = 8;
 
-/// The result of unwinding one frame.
+/// The result of unwinding one frame: the caller's registers.
 pub(crate) struct Step {
     /// The registers of the caller.
     pub(crate) caller: Registers,
-    /// Canonical frame address of the frame that is left.
+    /// Canonical frame address of the frame that unwinding has left.
     pub(crate) cfa: u64,
-    /// True if the frame that is left is the trampoline that called a signal handler.
+    /// True if that frame is the trampoline that called a signal handler.
     pub(crate) is_signal: bool,
 }
 
@@ -73,7 +73,7 @@ impl Rules {
         }
     }
 
-    /// Steps from the function at an address of the file to its caller.
+    /// Unwinds from the function at an address of the file to its caller.
     pub(crate) fn step(
         &self,
         address: u64,
@@ -96,7 +96,7 @@ impl Rules {
         self.begins(address).is_some()
     }
 
-    /// Start of the function at an address.
+    /// Start of the function at an address; `None` if the file has no rule for it.
     pub(crate) fn begins(&self, address: u64) -> Option<u64> {
         if let Some(entry) = self.loaded(address) {
             return Some(entry.initial_address());

@@ -1,4 +1,4 @@
-//! Readers of a process's memory, run on arbitrary contents.
+//! Runs the readers of a process's memory on arbitrary contents.
 
 use std::cell::Cell;
 
@@ -6,7 +6,7 @@ use crate::memory::Memory;
 use crate::mpi::{Mpich, OpenMpi, OwnObjects};
 use crate::python;
 
-/// Number of reads of memory after which the process appears to have ended.
+/// Number of reads after which the memory cannot be read any more, as if the process had ended.
 const READS_MAX: u32 = 20_000;
 /// Address of the first byte of the process's memory.
 const BEGIN: u64 = 1 << 20;

@@ -4,7 +4,7 @@ use nix::libc;
 use nix::unistd::{SysconfVar, sysconf};
 use sdm_system::proc;
 
-/// Total processor time of all threads of a process, in milliseconds.
+/// Total processor time of all threads of a process, in milliseconds; `None` if the process has ended.
 pub fn cpu_ms(pid: i32) -> Option<u64> {
     let ticks = proc::of(pid).stat().ok()?.cpu_ticks()?;
     let per_second = sysconf(SysconfVar::CLK_TCK).ok()??;
@@ -17,8 +17,8 @@ pub const TIMED_FUTEX: &str = "timed futex";
 /// Index of the timeout among the arguments of `futex`.
 const TIME_LIMIT: usize = 3;
 
-/// The name of the system call that a thread is in; `None` for no call. The arguments distinguish a futex wait with a
-/// timeout.
+/// The name of the system call that a thread is in, where a futex wait with a timeout has a name of its own. `None` for
+/// no call.
 pub fn name_with((number, arguments): (i64, [u64; 6])) -> Option<String> {
     let is_timed = number == libc::SYS_futex && arguments[TIME_LIMIT] != 0;
     match is_timed {
@@ -27,8 +27,8 @@ pub fn name_with((number, arguments): (i64, [u64; 6])) -> Option<String> {
     }
 }
 
-/// The address of a futex wait without a timeout, and the value that it expects there. `None` for any other call, one
-/// that wakes threads too.
+/// The address of a futex wait without a timeout, and the value that it expects there. `None` for any other call, also
+/// for `futex` calls that wake threads.
 pub fn futex_wait((number, arguments): (i64, [u64; 6])) -> Option<(u64, u64)> {
     let [address, operation, value, ..] = arguments;
     let operation = i32::try_from(operation).ok()? & libc::FUTEX_CMD_MASK;

@@ -6,7 +6,7 @@ pub trait Memory {
     fn read(&self, address: u64, to: &mut [u8]) -> Option<()>;
 }
 
-/// The number at an address.
+/// The 8-byte number at an address; `None` if it cannot be read.
 pub(crate) fn read_u64(memory: &dyn Memory, address: u64) -> Option<u64> {
     let mut bytes = [0; 8];
     memory.read(address, &mut bytes)?;

@@ -55,7 +55,7 @@ impl Module {
         })
     }
 
-    /// Unwind rules of its functions.
+    /// Unwind rules of the file's functions.
     pub(crate) fn rules(&self) -> &Rules {
         self.rules.get_or_init(|| {
             let is_loaded = !self.image.section(".eh_frame").is_empty();
@@ -64,7 +64,7 @@ impl Module {
         })
     }
 
-    /// Its symbols.
+    /// The symbols of the file.
     pub(crate) fn symbols(&self) -> &Symbols {
         self.symbols
             .get_or_init(|| Symbols::of(&self.image, &self.opened, &self.path, self.of_system))
@@ -83,7 +83,7 @@ impl Module {
         lines
     }
 
-    /// The name of a stub, as gdb has it. It has no symbol, and those near it are of other functions.
+    /// The name of a PLT stub, as gdb has it. A stub has no symbol, and the symbols near it are of other functions.
     fn stub_line(&self, stub: u64) -> Line {
         let slot = self.image.stub_slot(stub);
         let name = slot.and_then(|it| self.symbols().imported(it));
@@ -104,7 +104,7 @@ impl Module {
     }
 }
 
-/// Adds an entry to a bounded cache by address; a full cache is cleared.
+/// Adds an entry to a cache by address. A full cache is cleared before.
 fn remember<T>(known: &RefCell<HashMap<u64, T>>, address: u64, what: T) {
     let mut known = known.borrow_mut();
     if known.len() >= KNOWN_MAX {
@@ -150,7 +150,7 @@ fn of_file(process: &Process, mapping: &Mapping, of_system: bool) -> Option<Modu
     Module::new(opened, below(&root, mapping.file()?), of_system)
 }
 
-/// Root directory of a process's file names, which is another one in a container.
+/// Root directory for the file names of a process, which is another one in a container.
 fn root_of(process: &Process) -> PathBuf {
     let mounts = |process: &Process| std::fs::read_link(process.path("ns/mnt")).ok();
     match mounts(process) == mounts(&proc::own()) {
@@ -159,7 +159,7 @@ fn root_of(process: &Process) -> PathBuf {
     }
 }
 
-/// The kernel's own code, read from this process: it is the same in every process.
+/// The vDSO, read from this process, as it is the same in every process; `None` if there is none.
 fn of_kernel() -> Option<Module> {
     let own = proc::own();
     let maps = own.maps().ok()?;

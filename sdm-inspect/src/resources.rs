@@ -36,7 +36,8 @@ pub fn of(pid: i32, thread: i32) -> Option<ResourceWait> {
     Some(wait)
 }
 
-/// True if the holders are below a process, and they and those that they wait for can go on only after that process.
+/// True if a process and the holders wait for each other: all holders are descendants of the process, and they can
+/// continue only after it does.
 fn is_waited_back(pid: i32, holders: &[Holder]) -> bool {
     if holders.is_empty() {
         return false;
@@ -57,8 +58,8 @@ fn is_waited_back(pid: i32, holders: &[Holder]) -> bool {
     true
 }
 
-/// The processes that a process of one thread waits for; none if it waits for a thread that it does not have. `None` if
-/// it can go on, as far as is known.
+/// The processes that a single-threaded process waits for; none if it waits for another thread of its own, which it
+/// does not have. `None` if it may be able to continue.
 fn awaited_by(pid: i32) -> Option<Vec<i32>> {
     let threads: Vec<i32> = proc::of(pid).thread_ids().ok()?.collect();
     let [thread] = threads[..] else { return None };
@@ -71,7 +72,7 @@ fn awaited_by(pid: i32) -> Option<Vec<i32>> {
     (!holders.is_empty()).then_some(awaited)
 }
 
-/// Some processes below a process.
+/// Descendants of a process, as many as are found.
 fn descendants(pid: i32) -> Vec<i32> {
     let mut found = vec![pid];
     let mut at = 0;
@@ -115,7 +116,7 @@ pub fn holder(pid: i32) -> Holder {
     }
 }
 
-/// The holders of a lock on the descriptor's file.
+/// The file of a descriptor, and the processes that hold a lock on it. `None` if it cannot be read.
 fn lock(pid: i32, descriptor: u64) -> Option<(String, Vec<Holder>)> {
     let process = proc::of(pid).living();
     let path = process.descriptor(descriptor).ok()?;
@@ -128,8 +129,8 @@ fn lock(pid: i32, descriptor: u64) -> Option<(String, Vec<Holder>)> {
     Some((what, holders.take(HOLDERS_MAX).map(holder).collect()))
 }
 
-/// The processes that hold a lock on a file, from the kernel's table: `1: FLOCK ADVISORY WRITE 4711 fe:01:1234 0
-/// EOF`. A process that only waits for one has an arrow after its number.
+/// The processes that hold a lock on a file, from the kernel's table: `1: FLOCK ADVISORY WRITE 4711 fe:01:1234 0 EOF`.
+/// In the entry of a process that only waits for a lock an arrow follows the number.
 fn holders(table: &str, device: u64, inode: u64) -> Vec<i32> {
     let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
     let wanted = format!("{major:02x}:{minor:02x}:{inode}");
@@ -154,14 +155,14 @@ enum PipeEnd {
     Write,
 }
 
-/// The holders of the other end of a descriptor.
+/// A descriptor's file, pipe or connection, and the holders of its other end; `None` if it is not known.
 fn stream(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
     pipe(pid, descriptor, wanted)
         .or_else(|| connection(pid, descriptor, wanted))
         .or_else(|| local(pid, descriptor, wanted))
 }
 
-/// The holders of the other end of a local socket, such as those of `socketpair`.
+/// The holders of the other end of a local socket, such as those of `socketpair`. `None` for other descriptors.
 fn local(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
     let own = proc::of(pid).living().socket(descriptor)?;
     let other = sock_diag::local_peer(own).ok()??;
@@ -178,7 +179,7 @@ fn local(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Hold
     Some((format!("{what}{nobody}"), holders))
 }
 
-/// The holders of the other end of a connection, if that is on this host.
+/// A TCP connection, and the holders of its other end if that is on this host. `None` for other descriptors.
 fn connection(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
     let process = proc::of(pid).living();
     let own = process.socket(descriptor)?;
@@ -212,7 +213,7 @@ fn has_no_end(pid: i32, descriptor: u64, wanted: PipeEnd) -> bool {
     timeout.is_ok_and(|timeout| timeout == TimeVal::new(0, 0))
 }
 
-/// The FIFO that a process is opening, if its other end is not open.
+/// The FIFO that a process is opening, if its other end is not open; otherwise `None`.
 fn unopened(pid: i32, arguments: [u64; 6]) -> Option<String> {
     use std::os::unix::fs::{FileExt, FileTypeExt};
     let process = proc::of(pid).living();
@@ -237,7 +238,8 @@ fn unopened(pid: i32, arguments: [u64; 6]) -> Option<String> {
     })
 }
 
-/// The holders of the other end of a pipe or FIFO, as far as they are visible to this user.
+/// A pipe or FIFO, and the holders of its other end, as far as they are visible to this user. `None` for other
+/// descriptors.
 fn pipe(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
     use std::os::unix::fs::FileTypeExt;
     let process = proc::of(pid).living();
@@ -255,7 +257,7 @@ fn pipe(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holde
     Some((format!("{end} {}{nobody}", printable_name(&path)), holders))
 }
 
-/// A remark on an other end that no process has, or only the waiting process itself.
+/// The remark that no process has the other end, or only the waiting process itself; empty if others have it.
 fn nobody_else(pid: i32, holders: &[Holder]) -> &'static str {
     let children = children(pid);
     match holders {
@@ -295,7 +297,7 @@ fn is_end(process: &Process, number: u64, path: &Path, inode: u64, wanted: PipeE
     can && same.is_ok_and(|file| file.ino() == inode)
 }
 
-/// The awaited child; all children if the number is none's.
+/// The child that a process waits for. If the number is that of no child, all children.
 fn child(pid: i32, number: u64) -> Vec<Holder> {
     let mut all = children(pid);
     // The number is 32 bits wide. A negative one stands for several children.

@@ -124,14 +124,14 @@ struct PerfEvent {
     address_bytes: u64,
 }
 
-/// Has the kernel count, once, that a thread reaches an address: the returned descriptor reads as the count.
+/// Has the kernel count, once, that a thread reaches an address. Reading the returned descriptor gives the count.
 pub(crate) fn note_arrival(thread: i32, address: u64) -> io::Result<OwnedFd> {
     const PERF_TYPE_BREAKPOINT: u32 = 5;
     const HW_BREAKPOINT_X: u32 = 4;
     /// Flags: initially disabled; the kernel and the hypervisor are excluded.
     const FLAGS: u64 = 1 | 1 << 5 | 1 << 6;
     const PERF_FLAG_FD_CLOEXEC: libc::c_long = 8;
-    /// Enables the event for as many overflows as its argument says.
+    /// The request that enables the event for as many overflows as its argument says.
     const PERF_EVENT_IOC_REFRESH: libc::Ioctl = 0x2402;
     let event = PerfEvent {
         kind: PERF_TYPE_BREAKPOINT,

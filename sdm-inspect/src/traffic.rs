@@ -1,8 +1,8 @@
 //! Fingerprint of a process's data exchange with other processes.
 //!
-//! A call that waits for ever looks the same as a long call that transfers much data. Where its return is not tracked
-//! it also looks the same as a loop of equal calls. The long call and the loop exchange data; the waiting call does
-//! not.
+//! A call that waits for ever looks the same as a long call that transfers much data. If the call's return is not
+//! tracked, it also looks the same as a loop of equal calls. The long call and the loop exchange data; the waiting call
+//! does not.
 
 mod connections;
 mod shared_memory;

@@ -1,4 +1,4 @@
-//! The server's end of a looker: the helper process that inspects processes without a gdb.
+//! The server's end of a looker, which is a helper process that inspects processes without a gdb.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -14,15 +14,15 @@ use super::message::{Frames, LookAnswer, LookRequest, Question, View, frame};
 use super::{MODE, OF_SYSTEM, READ_BYTES};
 use crate::snapshot::Refusal;
 
-/// Time that a looker has for its next answer: files may come from a slow file system.
+/// Time that a looker has for its next answer. It is long, because files may come from a slow file system.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
 
 /// A looker's answer about one process.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The number of the question that this answers.
+    /// The number of the request that this answers.
     pub number: u64,
-    /// The process.
+    /// Pid of the inspected process.
     pub pid: i32,
     /// The result, or the reason why there is none.
     pub seen: Result<View, Refusal>,
@@ -75,7 +75,7 @@ impl Looker {
         })
     }
 
-    /// Requests this of these processes. Each process is answered once, or for samples at each sample.
+    /// Requests an inspection of these processes. Each process is answered once, or with samples once for each sample.
     pub fn ask(&mut self, now: Instant, number: u64, pids: Vec<i32>, question: Question) {
         let period = match question {
             Question::Samples { period, .. } => period,

@@ -22,37 +22,37 @@ const LENGTH_BYTES: usize = 4;
 /// A request to the looker.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LookRequest {
-    /// The number of the question.
+    /// The number of the request.
     pub(super) number: u64,
     /// The processes to inspect.
     pub(super) pids: Vec<i32>,
     pub(super) question: Question,
 }
 
-/// The facts wanted of processes.
+/// The kind of result that is wanted of the processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
     /// The stacks, once.
     Stacks,
     /// The folded stacks with the interpreter's frames replaced by the functions that it runs.
     Woven(FoldRules),
-    /// The stacks now, and repeatedly after each period.
+    /// The stacks at once, and again after each period.
     Samples {
         /// Duration of the sampling.
         span: Duration,
         /// Time from one sample to the next.
         period: Duration,
     },
-    /// A probe of each; the rules name the frames of runtimes.
+    /// A probe of each process; the rules name the frames of runtimes.
     Probe(ProbeSpec, FoldRules),
 }
 
 /// The looker's answer about one process.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LookAnswer {
-    /// The number of the question that this answers.
+    /// The number of the request that this answers.
     pub(super) number: u64,
-    /// The process.
+    /// Pid of the inspected process.
     pub(super) pid: i32,
     /// The result, or the reason why there is none.
     pub(super) seen: Result<View, Refusal>,
@@ -76,9 +76,10 @@ pub enum View {
 /// The facts of a probe without a debugger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LookedProbe {
-    /// The facts themselves.
+    /// The probe itself.
     pub probe: Box<TaskProbe>,
-    /// The rank in `MPI_COMM_WORLD` and its size, where they are not those that the launcher gave.
+    /// The process's rank in `MPI_COMM_WORLD` and the number of ranks, if they are not those that the launcher
+    /// assigned; otherwise `None`.
     pub stray_world: Option<(u32, u32)>,
 }
 
@@ -106,10 +107,10 @@ impl Frames {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next message, once it is complete.
+    /// The next message; `None` until it is complete.
     ///
     /// # Errors
-    /// [`io::Error`] if it is too long, or invalid.
+    /// [`io::Error`] if the message is too long, or invalid.
     pub(super) fn take<M: DeserializeOwned>(&mut self) -> io::Result<Option<M>> {
         let Some((length, rest)) = self.bytes.split_first_chunk::<LENGTH_BYTES>() else {
             return Ok(None);

@@ -35,12 +35,12 @@ const MODE: &str = "--look";
 const OF_SYSTEM: &str = "--system-debug";
 /// Time that a process has to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Maximum private memory of a looker, in bytes. A looker beyond it is replaced by a new one.
+/// Maximum private memory of a looker, in bytes. A looker with more is replaced by a new one.
 const OWN_BYTES_MAX: u64 = 256 << 20;
 /// Number of bytes read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// Maximum number of attempts to probe a process whose frames change meanwhile.
+/// Maximum number of attempts to probe a process whose frames change during the attempt.
 const PROBES_MAX: usize = 4;
 
 /// Turns an inspection into a probe, and keeps the probe for comparison with the next one.
@@ -69,7 +69,7 @@ pub trait Prober {
 
 /// The result of one inspection of a process.
 pub struct ProbeResult {
-    /// The result itself.
+    /// The facts of the probe.
     pub seen: LookedProbe,
     /// Indices of threads, each with the level of a frame. The result is of one moment only if these threads have not
     /// left these frames since.
@@ -114,7 +114,7 @@ fn serve(of_system: bool, prober: &mut dyn Prober) -> io::Result<()> {
     }
 }
 
-/// Answers a request once.
+/// Answers a request once, with one result for each process.
 fn answer(
     inspector: &mut Inspector,
     prober: &mut dyn Prober,
@@ -137,7 +137,8 @@ fn answer(
     }
 }
 
-/// Samples repeatedly. A sample that takes longer than the period replaces those that fall due meanwhile.
+/// Takes samples repeatedly. If a sample takes longer than the period, the samples that were due meanwhile are left
+/// out.
 fn sample(
     inspector: &mut Inspector,
     ask: &LookRequest,
@@ -207,7 +208,7 @@ fn refusal(failure: Failure) -> Refusal {
     Refusal::System { text: failure.text }
 }
 
-/// Probes processes. For one that has moved while its memory was read the probe is repeated, up to a limit.
+/// Probes processes. If a process has moved while its memory was read, the probe is repeated, up to `PROBES_MAX` times.
 fn still(
     inspector: &mut Inspector,
     prober: &mut dyn Prober,

@@ -19,18 +19,18 @@ const WORD: usize = 8;
 pub enum Members {
     /// An intracommunicator.
     Of(Vec<u32>),
-    /// An intercommunicator: the caller's group, and the remote group, whose ranks calls name.
+    /// An intercommunicator: the caller's group, and the remote group. Calls name ranks of the remote group.
     Between(Vec<u32>, Vec<u32>),
     /// An intercommunicator with processes outside this job.
     WithOtherJobs,
 }
 
-/// The message of a request.
+/// The message that a request sends or receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The peer's rank in the job.
     pub peer: u32,
-    /// The tag.
+    /// The tag of the message.
     pub tag: i32,
     /// The direction of the message; `None` if unknown.
     pub direction: Option<Direction>,
@@ -38,14 +38,14 @@ pub struct Message {
     pub within: (u64, usize),
 }
 
-/// An epoch of a window between groups of ranks that a process has open.
+/// An open RMA epoch of a process on a window, between groups of ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupEpoch {
-    /// `Access` for that of an origin (`MPI_Win_start`), `Exposure` for that of a target (`MPI_Win_post`).
+    /// `Access` for the epoch of an origin (`MPI_Win_start`), `Exposure` for that of a target (`MPI_Win_post`).
     pub role: ArgumentRole,
-    /// The context id of the window, equal at all its ranks.
+    /// The context id of the window, equal at all ranks of the window.
     pub window: i64,
-    /// The ranks in the job of the group.
+    /// The ranks in the job of the group's members.
     pub partners: Vec<u32>,
 }
 
@@ -61,7 +61,7 @@ pub enum Direction {
 /// Maximum number of windows of a process that are examined.
 const WINDOWS_MAX: u32 = 64;
 
-/// A communicator as a program's calls name it.
+/// A communicator, by the handle in a program's calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Communicator {
     /// An address, for Open MPI.
@@ -74,7 +74,7 @@ pub enum Communicator {
 pub struct Piece(Vec<u8>);
 
 impl Piece {
-    /// Reads bytes at an address; `None` if not all of them can be read.
+    /// Reads bytes at an address. `None` if not all of them can be read, or if the address is 0 or not a multiple of 4.
     pub fn read(memory: &dyn Memory, address: u64, bytes: usize) -> Option<Self> {
         if address == 0 || !address.is_multiple_of(4) {
             return None;
@@ -84,7 +84,8 @@ impl Piece {
         Some(Self(block))
     }
 
-    /// Reads at most this many bytes: fewer if the memory ends before, at a page boundary.
+    /// Reads at most `bytes` bytes, and fewer if the memory ends before, at a page boundary. `None` if none can be
+    /// read.
     pub fn read_some(memory: &dyn Memory, address: u64, bytes: usize) -> Option<Self> {
         const PAGE: usize = 4096;
         let whole = Self::read(memory, address, bytes);
@@ -102,7 +103,7 @@ impl Piece {
         self.0.len()
     }
 
-    /// The word at an offset, which must be inside.
+    /// The word at an offset; 0 if the offset is outside.
     pub fn word(&self, at: usize) -> u64 {
         let bytes = self.0.get(at..at + WORD).and_then(|it| it.try_into().ok());
         bytes.map_or(0, u64::from_ne_bytes)

@@ -30,9 +30,9 @@ const COMMUNICATOR_BYTES: usize = 512;
 const GROUP_BYTES: usize = 96;
 const PROCESS_BYTES: usize = 128;
 const REQUEST_BYTES: usize = 1024;
-/// Bytes of a request in which its state is.
+/// Number of bytes at the start of a request that contain its state.
 const STATE_BYTES: usize = 256;
-/// Fewest ranks with which a matching list is no coincidence.
+/// Minimum number of ranks with which a matching list is no coincidence.
 const RANKS_MIN: usize = 4;
 /// The rank in a group of a process that is not its member (`MPI_UNDEFINED`).
 const UNDEFINED: i32 = -32766;
@@ -64,14 +64,14 @@ enum RankSource {
 pub struct OwnObjects {
     /// The address of `MPI_COMM_WORLD`.
     pub world: u64,
-    /// `MPI_COMM_SELF`.
+    /// The address of `MPI_COMM_SELF`.
     pub alone: u64,
-    /// `MPI_GROUP_EMPTY`; `None` if the library has no symbol for it.
+    /// The address of `MPI_GROUP_EMPTY`; `None` if the library has no symbol for it.
     pub empty: Option<u64>,
 }
 
 impl OwnObjects {
-    /// The address of a communicator that a call names.
+    /// The address of a communicator that a call names; `None` if it is not known.
     #[must_use]
     pub fn address(&self, communicator: Option<Communicator>, is_world: bool) -> Option<u64> {
         match communicator {
@@ -89,7 +89,7 @@ enum NameAt {
 }
 
 impl NameAt {
-    /// Learns it from `MPI_COMM_WORLD`.
+    /// Learns the offset from `MPI_COMM_WORLD`, whose name is known; `None` if the name is not found.
     fn learn(memory: &dyn Memory, world: &Piece) -> Option<Self> {
         let mut parts = world.0.windows(WORLD_NAME.len());
         if let Some(at) = parts.position(|part| part == WORLD_NAME) {
@@ -272,7 +272,7 @@ impl<'a> OpenMpi<'a> {
         })
     }
 
-    /// The communicator of a request of a nonblocking collective operation.
+    /// The communicator of a request of a nonblocking collective operation; `None` for other requests.
     pub fn collective(&self, request: u64) -> Option<u64> {
         let block = Piece::read(self.memory, request, STATE_BYTES)?;
         let is_collective = self.class_of(&block)?.starts_with(COLLECTIVE);
@@ -280,8 +280,8 @@ impl<'a> OpenMpi<'a> {
         words.find(|word| self.processes(*word).is_some())
     }
 
-    /// Reads an object, with the size that its class records. Another object of the class often follows it. If the
-    /// class records no size within `most` bytes, `most` bytes are read.
+    /// Reads an object, with the size that its class records, because another object of the class often follows it. If
+    /// the recorded size is not below `most` bytes, `most` bytes are read.
     fn object(&self, address: u64, most: usize) -> Option<Piece> {
         let head = Piece::read(self.memory, address, WORD)?;
         let class = Piece::read(self.memory, head.word(0), CLASS_SIZE + WORD);
@@ -290,8 +290,8 @@ impl<'a> OpenMpi<'a> {
         Piece::read(self.memory, address, size.unwrap_or(most))
     }
 
-    /// The name of an object's class. An object begins with a pointer to its class, and a class with a pointer to its
-    /// name.
+    /// The name of an object's class; `None` if it cannot be read. An object begins with a pointer to its class, and a
+    /// class with a pointer to its name.
     fn class_of(&self, object: &Piece) -> Option<String> {
         let class = Piece::read(self.memory, object.word(0), WORD)?;
         let mut name = Vec::new();
@@ -336,7 +336,7 @@ impl<'a> OpenMpi<'a> {
         Some(list)
     }
 
-    /// The processes of a group; `None` if there are more than this.
+    /// The addresses of a group's process objects; `None` if there are more than `most`.
     fn group(&self, address: u64, most: usize) -> Option<Vec<u64>> {
         let group = Piece::read(self.memory, address, GROUP_BYTES)?;
         let count = usize::try_from(group.number(self.layout.count)).ok()?;
@@ -361,11 +361,11 @@ impl<'a> OpenMpi<'a> {
     }
 }
 
-/// Offset of the group in a communicator, and of the size in a group, as the empty group shows it.
+/// Offsets of the group in a communicator, and of the size in a group, learned from the empty group.
 struct Groups {
-    /// Offsets in a communicator, in bytes.
+    /// Offsets of the group in a communicator, in bytes.
     at: Vec<usize>,
-    /// Offset in a group, in bytes; the process's own rank follows it.
+    /// Offset of the size in a group, in bytes; the process's own rank follows it.
     count: usize,
     /// Number of ranks in the job, and this process's rank.
     world: (usize, usize),
@@ -424,8 +424,8 @@ fn places() -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Offset of the number in a group's processes that equals their position, the count of processes, and the number of
-/// their job.
+/// Offset in the processes of a group of the number that equals each one's position, the count of processes, and the
+/// number of their job.
 fn numbered(
     memory: &dyn Memory,
     group: &Piece,

@@ -1,8 +1,8 @@
 //! Field offsets in CPython's structures by version, in bytes from the start of the structure.
 //!
-//! From 3.13 on the interpreter publishes them at the beginning of `_PyRuntime`, for debuggers. Those of 3.11 and
-//! 3.12 are the same in every 64-bit release build. The reader notices a layout that does not fit, as it gives up at
-//! an invalid address or string.
+//! From 3.13 on the interpreter publishes these offsets at the beginning of `_PyRuntime`, for debuggers. Those of 3.11
+//! and 3.12 are the same in every 64-bit release build. The reader notices a layout that does not fit, as it gives up
+//! at an invalid address or string.
 
 use crate::memory::{Memory, read_u64};
 
@@ -19,24 +19,26 @@ pub(super) struct Layout {
 /// Offsets that lead to the states of the threads, and offsets in a thread's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ThreadLayout {
-    /// The first interpreter, in the runtime.
+    /// Offset of the first interpreter in the runtime.
     pub(super) interpreters: u64,
-    /// The next interpreter, and the first thread, in an interpreter.
+    /// Offsets of the next interpreter, and of the first thread, in an interpreter.
     pub(super) next_interpreter: u64,
     pub(super) first: u64,
-    /// The next thread, and the kernel's thread id.
+    /// Offsets of the next thread, and of the kernel's thread id, in a thread's state.
     pub(super) next: u64,
     pub(super) native_id: u64,
-    /// The innermost frame; up to 3.12 inside a `_PyCFrame`.
+    /// Offset of the innermost frame in a thread's state; up to 3.12 inside a `_PyCFrame`, where the second offset
+    /// leads to it.
     pub(super) current: u64,
     pub(super) in_c_frame: Option<u64>,
 }
 
-/// Offsets of the interpreter lock (GIL), which the thread that runs Python code holds, and offsets in it.
+/// Location of the interpreter lock (GIL), which the thread that runs Python code holds, and offsets in the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LockLayout {
     pub(super) place: LockPlace,
-    /// The thread state of the holder, or of the last one; and the flag that the lock is held.
+    /// Offsets of the thread state of the holder, or of the last holder, and of the flag that is set while the lock is
+    /// held.
     pub(super) holder: u64,
     pub(super) held: u64,
 }
@@ -44,9 +46,9 @@ pub(super) struct LockLayout {
 /// The location of the interpreter lock (GIL).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockPlace {
-    /// At this offset in the runtime.
+    /// In the runtime, at this offset.
     Runtime(u64),
-    /// An interpreter has a pointer to it at this offset.
+    /// At the address that an interpreter has at this offset.
     Interpreter(u64),
 }
 
@@ -56,16 +58,17 @@ pub(super) struct FrameLayout {
     pub(super) code: u64,
     pub(super) previous: u64,
     pub(super) instruction: u64,
-    /// The pointers to the values of its variables.
+    /// Offset of the pointers to the values of the frame's variables.
     pub(super) variables: u64,
-    /// The dictionary of the module's variables.
+    /// Offset of the dictionary of the module's variables.
     pub(super) globals: u64,
-    /// The dictionary of a frame whose variables are in one, as a module's are. Its version is known up to 3.12.
+    /// Offset of the dictionary of a frame whose variables are in one, as a module's are. A dictionary has a version
+    /// only up to 3.12.
     pub(super) dictionary: Option<u64>,
     pub(super) boundary: Boundary,
 }
 
-/// The mark of the outermost frame of one call of the evaluation function.
+/// The way to recognize the outermost frame of one call of the evaluation function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Boundary {
     /// The outermost frame has a flag at this offset.
@@ -81,7 +84,7 @@ pub(super) struct CodeLayout {
     pub(super) name: u64,
     pub(super) lines: u64,
     pub(super) first_line: u64,
-    /// The tuple of the names of a frame's variables.
+    /// Offset of the tuple with the names of the frame's variables.
     pub(super) variable_names: u64,
     pub(super) instructions: u64,
 }
@@ -91,13 +94,13 @@ pub(super) struct CodeLayout {
 pub(super) struct ObjectLayout {
     pub(super) text_state: u64,
     pub(super) text_length: u64,
-    /// The characters, in an ASCII `str`.
+    /// Offset of the characters in an ASCII `str`.
     pub(super) ascii: u64,
-    /// The characters of any other string.
+    /// Offset of the characters in any other `str`.
     pub(super) compact: u64,
     pub(super) bytes_length: u64,
     pub(super) bytes: u64,
-    /// True where the sign of an `int` is in the low bits of its length, false where the length of a negative one is
+    /// True if the sign of an `int` is in the low bits of its length. False if the length of a negative `int` is
     /// negative.
     pub(super) has_tagged_numbers: bool,
 }
@@ -112,7 +115,8 @@ fn version(number: u64) -> (u8, u8) {
 }
 
 impl Layout {
-    /// The offsets for a process whose `_PyRuntime` and `Py_Version` are at these addresses.
+    /// The offsets for a process with `_PyRuntime` and `Py_Version` at these addresses; `None` if its version is not
+    /// supported.
     pub(super) fn of(memory: &dyn Memory, runtime: u64, py_version: Option<u64>) -> Option<Self> {
         const COOKIE: u64 = u64::from_ne_bytes(*b"xdebugpy");
         if read_u64(memory, runtime)? == COOKIE {
@@ -125,7 +129,8 @@ impl Layout {
         }
     }
 
-    /// The offsets that Python 3.13 publishes, numbers of 8 bytes each.
+    /// The offsets that Python 3.13 publishes, as numbers of 8 bytes each. `None` for other versions, and for a
+    /// free-threaded build.
     fn told(memory: &dyn Memory, runtime: u64) -> Option<Self> {
         let at = |index: u64| read_u64(memory, runtime + 8 * index);
         // In a free-threaded build, instructions are at another offset.

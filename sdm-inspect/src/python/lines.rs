@@ -41,7 +41,7 @@ pub(super) fn line_of(table: &[u8], first_line: i64, at: u64) -> Option<u32> {
     None
 }
 
-/// Reads an unsigned number: six bits per byte, lowest first.
+/// Reads an unsigned number: six bits per byte, lowest first. `None` if the bytes end before.
 fn number(bytes: &mut impl Iterator<Item = u8>) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..60).step_by(6) {
@@ -54,7 +54,7 @@ fn number(bytes: &mut impl Iterator<Item = u8>) -> Option<u64> {
     None
 }
 
-/// Reads a signed number, whose lowest bit is the sign.
+/// Reads a signed number, whose lowest bit is the sign; `None` if the bytes end before.
 fn signed(bytes: &mut impl Iterator<Item = u8>) -> Option<i64> {
     let value = number(bytes)?;
     let amount = i64::try_from(value >> 1).ok()?;

@@ -51,13 +51,13 @@ pub struct Runtime {
 /// One Python frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PythonFrame {
-    /// `Solver.step`.
+    /// Qualified name of the function: `Solver.step`.
     pub function: String,
-    /// The path in the interpreter: mostly absolute.
+    /// The path of the source file, as the interpreter has it: mostly absolute.
     pub path: String,
     /// The line, from 1; 0 if unknown.
     pub line: u32,
-    /// Its state, for comparison with a later one.
+    /// The state of the frame, for comparison with a later one.
     pub state: PythonState,
 }
 
@@ -66,9 +66,9 @@ pub struct PythonFrame {
 pub struct PythonState {
     /// Address of the frame.
     pub address: u64,
-    /// Address of its instruction.
+    /// Address of the frame's current instruction.
     pub instruction: u64,
-    /// Fingerprint of its variables.
+    /// Fingerprint of the frame's variables.
     pub variables: u64,
 }
 
@@ -92,9 +92,9 @@ pub struct PythonThread {
     /// One group of frames for each call of the interpreter's evaluation function, innermost first. The frames in a
     /// group are innermost first too.
     pub groups: Vec<Vec<PythonFrame>>,
-    /// True if there are more frames: the outermost group, and those around it, are not read to their end.
+    /// True if not all frames were read: the outermost group and the groups around it are incomplete.
     pub is_cut: bool,
-    /// True for the thread with the interpreter's lock: no other thread runs Python meanwhile.
+    /// True for the thread with the interpreter's lock: no other thread runs Python code at that time.
     pub has_lock: bool,
 }
 
@@ -113,7 +113,7 @@ struct CodeObject {
     path: String,
     first_line: i64,
     table: Vec<u8>,
-    /// Number of its variables.
+    /// Number of the function's variables.
     variables: u64,
 }
 
@@ -122,7 +122,7 @@ struct Reader<'a> {
     layout: Layout,
     /// Code objects by address: threads often run the same functions.
     codes: BTreeMap<u64, Option<CodeObject>>,
-    /// By the address of a type, whether its objects are plain numbers.
+    /// True for types whose objects are plain numbers, by the address of the type; `None` if the type cannot be read.
     numbers: BTreeMap<u64, Option<bool>>,
 }
 
@@ -181,8 +181,8 @@ impl Reader<'_> {
         (i32::from_ne_bytes(held) == 1).then(|| self.address(lock + layout.holder))?
     }
 
-    /// The members of a linked list. `at` is the address of the pointer to the first one, and `next` the offset of a
-    /// member's link.
+    /// The members of a linked list, at most `max`. `at` is the address of the pointer to the first member, and `next`
+    /// the offset of a member's link.
     fn chain(&self, at: u64, next: u64, max: usize) -> Vec<u64> {
         let pointed = |at: u64| self.address(at).filter(|address| *address != 0);
         std::iter::successors(pointed(at), |member| pointed(member.wrapping_add(next)))
@@ -229,7 +229,7 @@ impl Reader<'_> {
         Some((groups, frame != 0))
     }
 
-    /// A frame, with the number of those inside it.
+    /// Reads a frame; `None` if its structures are inconsistent. `depth` is the number of frames inside it.
     fn frame(&mut self, frame: u64, depth: usize) -> Option<PythonFrame> {
         let layout = self.layout;
         let address = self.address(frame + layout.frame.code)?;
@@ -272,7 +272,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The text of a `str`, cut if it is too long.
+    /// The text of a `str`, cut if it is too long; `None` for other objects.
     fn text(&self, text: u64) -> Option<String> {
         let layout = self.layout.objects;
         let state = read_u64(self.memory, text.checked_add(layout.text_state)?)?;

@@ -4,17 +4,17 @@
 use super::{Reader, Runtime};
 use crate::memory::{Memory, read_u64};
 
-/// The variables for the process group, and for the ranks of one that is being made.
+/// Names of the variables for the process group, and for the ranks of a process group that is being made.
 const GROUP: &str = "group";
 const RANKS: &str = "ranks";
-/// The tables of the module: the ranks and the name of each group.
+/// Names of the module's tables: the ranks of each process group, and its name.
 const RANKS_OF_GROUPS: &str = "_pg_group_ranks";
 const NAMES_OF_GROUPS: &str = "_pg_names";
-/// The names by which modules of programs know PyTorch's packages, and the names of packages and modules in these.
+/// The names by which programs import PyTorch's packages, and the names of the packages and modules in these.
 const PACKAGES: [&str; 5] = ["torch", "dist", "distributed", "c10d", "distributed_c10d"];
 
-/// Offsets of the variables in a module, of the number of members in a tuple or list, and of the members themselves,
-/// to which a list has a pointer.
+/// Offsets: of the variables in a module, of the number of members in a tuple or list, and of the members. A list has a
+/// pointer to its members.
 const VARIABLES_OF_MODULE: u64 = 16;
 const COUNT: u64 = 16;
 const MEMBERS: u64 = 24;
@@ -30,9 +30,9 @@ pub enum ProcessGroup {
     Default,
     /// Another group.
     Made {
-        /// Its name, which is the same at all its ranks: `1`.
+        /// The name of the group, which is the same at all its ranks: `1`.
         name: String,
-        /// The ranks in the job, by the ranks in the group.
+        /// The ranks in the job of the group's members, in the order of their ranks in the group.
         ranks: Vec<u32>,
     },
 }
@@ -42,7 +42,7 @@ pub enum ProcessGroup {
 pub struct TorchArguments {
     /// The process group; `None` if it cannot be read.
     pub group: Option<ProcessGroup>,
-    /// The ranks of the process group that the operation makes.
+    /// The ranks of the process group that the operation makes; `None` for other operations.
     pub ranks: Option<Vec<u32>>,
     /// The variables that are numbers, by name.
     pub numbers: Vec<(String, i64)>,
@@ -56,8 +56,8 @@ impl TorchArguments {
         Reader::of(memory, runtime)?.torch_arguments(frame)
     }
 
-    /// Reads the process group of an operation below the frame at this address, whose variables do not name it. It is known
-    /// where the process has made only the default group.
+    /// Reads the process group of an operation that runs inside the frame at this address, if the frame's variables do
+    /// not name the group. The group is known only if the process has made no group but the default one.
     #[must_use]
     pub fn below(memory: &dyn Memory, runtime: Runtime, frame: u64) -> Option<Self> {
         let reader = Reader::of(memory, runtime)?;
@@ -68,7 +68,7 @@ impl TorchArguments {
         })
     }
 
-    /// The number in a variable.
+    /// The number in the variable of this name; `None` if there is none.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<i64> {
         let mut numbers = self.numbers.iter();
@@ -106,7 +106,8 @@ impl Reader<'_> {
         Some(found)
     }
 
-    /// The process group in a variable, in which `None` stands for the default group.
+    /// The process group in a variable, in which Python's `None` stands for the default group. `None` if it cannot be
+    /// read.
     fn process_group(&self, frame: u64, group: u64) -> Option<ProcessGroup> {
         let module = self.module(frame)?;
         let ranks = self.table(&module, RANKS_OF_GROUPS)?;
@@ -131,7 +132,8 @@ impl Reader<'_> {
         })
     }
 
-    /// The variables of the module with the tables, which a frame runs in, or whose package its module has imported.
+    /// The variables of the module that has the tables: the frame's own module, or one that this module has imported.
+    /// `None` if it is not found.
     fn module(&self, frame: u64) -> Option<Entries> {
         let globals = self.address(frame.checked_add(self.layout.frame.globals)?)?;
         let mut module = self.entries(globals)?;
@@ -149,12 +151,12 @@ impl Reader<'_> {
         None
     }
 
-    /// A dictionary that is a variable of a module.
+    /// A dictionary that is a variable of a module; `None` if there is none of this name.
     fn table(&self, module: &Entries, name: &str) -> Option<Entries> {
         self.entries(self.value(module, name)?)
     }
 
-    /// The value of a text in a dictionary.
+    /// The value for a key in a dictionary, as an address; `None` if the key is missing.
     fn value(&self, entries: &Entries, name: &str) -> Option<u64> {
         let length = name.len() as u64;
         let at = self.layout.objects.text_length;
@@ -166,7 +168,7 @@ impl Reader<'_> {
         found.map(|(_, value)| *value)
     }
 
-    /// The ranks in a list.
+    /// The ranks in a list; `None` for other objects.
     fn ranks(&self, list: u64) -> Option<Vec<u32>> {
         if !self.is_of_type(list, "list") {
             return None;
@@ -182,7 +184,7 @@ impl Reader<'_> {
         u32::try_from(self.number(object)?).ok()
     }
 
-    /// The members of a tuple.
+    /// The first members of a tuple, as addresses; `None` if they cannot be read.
     fn members(&self, tuple: u64) -> Option<Vec<u64>> {
         let count = self.address(tuple + COUNT)?.min(VARIABLES_MAX);
         (0..count)
@@ -252,7 +254,7 @@ impl Reader<'_> {
             .is_some_and(|bytes| bytes.strip_suffix(b"\0") == Some(name.as_bytes()))
     }
 
-    /// The first bytes of the name of an object's type.
+    /// The first `length` bytes of the name of an object's type; `None` if they cannot be read.
     fn type_name(&self, object: u64, length: usize) -> Option<Vec<u8>> {
         let class = self.address(object.checked_add(super::variables::TYPE)?)?;
         let name = self.address(class + super::variables::TYPE_NAME)?;

@@ -1,4 +1,4 @@
-//! Fingerprints of the variables of Python frames, by which a frame that changes them is told.
+//! Fingerprints of the variables of Python frames, by which a changed variable is noticed.
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -7,9 +7,10 @@ use crate::memory::read_u64;
 
 /// Maximum number of variables of a frame that are read.
 const VARIABLES_MAX: u64 = 64;
-/// Number of innermost frames whose numbers are read: these are objects, which often lie at the same address again.
+/// Number of innermost frames in which the values of numbers are read. A new number object often has the address of an
+/// earlier one, so that its address does not show the change.
 const FRAMES_WITH_NUMBERS: usize = 16;
-/// Offsets of the type in an object, of its contents if it is a number, and of the name in a type.
+/// Offsets: of the type in an object, of the value in a number object, and of the name in a type.
 pub(super) const TYPE: u64 = 8;
 pub(super) const NUMBER: u64 = 16;
 pub(super) const TYPE_NAME: u64 = 24;
@@ -17,7 +18,7 @@ pub(super) const TYPE_NAME: u64 = 24;
 const DICTIONARY_VERSION: u64 = 24;
 
 impl Reader<'_> {
-    /// Fingerprint of the variables of a frame that has this number of them; `depth` is the number of frames inside it.
+    /// Fingerprint of the `count` variables of a frame; `depth` is the number of frames inside it.
     pub(super) fn variables(&mut self, frame: u64, count: u64, depth: usize) -> u64 {
         let layout = self.layout.frame;
         let mut hash = Xxh3::new();
@@ -42,7 +43,7 @@ impl Reader<'_> {
         hash.digest()
     }
 
-    /// True for an `int` or a `float`, whose contents are in the object.
+    /// True for an `int` or a `float`, whose value is in the object; `None` if its type cannot be read.
     fn is_number(&mut self, object: u64) -> Option<bool> {
         let class = self.address(object + TYPE)?;
         if let Some(known) = self.numbers.get(&class) {

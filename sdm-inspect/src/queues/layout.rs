@@ -1,6 +1,6 @@
 //! Layout of the Open MPI 4 structures that its debug library asks for, and a check whether a process has it.
 //!
-//! The library wants types from debug information, which distributions do not install. So the layout of versions 4.0
+//! The debug library wants types from debug information, which distributions do not install. So the layout of versions 4.0
 //! and 4.1 on 64-bit Linux is a table here. It is trusted only for a process that agrees with it. The process's
 //! classes state their own names and sizes, and its communicators and request lists must refer to one another.
 
@@ -16,7 +16,8 @@ use crate::mpi::Piece;
 /// A type: its name, its size in bytes, and the offsets of its fields, in bytes.
 type Row = (&'static str, u32, &'static [(&'static str, u32)]);
 
-/// The types that the library asks for and uses. It asks for further fields of them and works without those.
+/// The types that the debug library asks for and uses. It asks for further fields of these types, and works without
+/// them.
 const OPEN_MPI_4: [Row; 18] = [
     ("opal_list_item_t", 40, &[("opal_list_next", 16)]),
     ("opal_list_t", 64, &[("opal_list_sentinel", 16)]),
@@ -150,7 +151,7 @@ pub const COMMUNICATORS: [&str; 2] = [OPEN_MPI_WORLD, OPEN_MPI_SELF];
 const SENDS: &str = "mca_pml_base_send_requests";
 const RECEIVES: &str = "mca_pml_base_recv_requests";
 
-/// Size of a class object, and its field offsets, in bytes.
+/// Size of a class object, and offsets of its fields, in bytes.
 const CLASS_BYTES: usize = 64;
 const CLASS_NAME: usize = 0;
 const CLASS_PARENT: usize = 8;
@@ -170,7 +171,7 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
     OPEN_MPI_4.iter().chain([&DATATYPE])
 }
 
-/// The table in the form for the helper.
+/// The table in the form for `sdm-pmix queues`.
 pub fn table() -> Vec<TypeLayout> {
     let row = |(name, size_bytes, fields): &Row| TypeLayout {
         name: (*name).to_owned(),
@@ -354,7 +355,7 @@ fn word_at(memory: &dyn Memory, address: u64) -> Option<u64> {
     Piece::read(memory, address, 8).map(|piece| piece.word(0))
 }
 
-/// A short null-terminated text at an address.
+/// A null-terminated text of at most `NAME_BYTES` bytes at an address; `None` for other contents.
 fn text_at(memory: &dyn Memory, address: u64) -> Option<String> {
     let mut bytes = Vec::new();
     for at in 0..NAME_BYTES as u64 {

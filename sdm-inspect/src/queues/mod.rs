@@ -88,7 +88,7 @@ impl Helper {
         }
     }
 
-    /// The reason why there is no answer, after its end.
+    /// The reason why there is no answer, after the helper's end.
     fn ended(&mut self) -> Failure {
         // The helper may have closed its socket without ending. If it has ended, the signal has no effect.
         let _ = self.child.kill();

@@ -1,5 +1,5 @@
-//! Takes snapshots in a child process, so that one that does not stop can be given up: when the child exits the
-//! kernel detaches from all.
+//! Takes snapshots in a child process, so that a process that does not stop can be given up: when the child exits, the
+//! kernel detaches it from all processes.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -21,13 +21,14 @@ use crate::sys;
 /// Maximum size of an encoded snapshot, in bytes. No more is allocated for one.
 const BYTES_MAX: usize = 512 << 20;
 
-/// A process that has not stopped by then may have a thread that nothing stops, while its other threads stand.
+/// Time after which a process that has not stopped is examined: a thread may be in state D, while its other threads are
+/// stopped.
 const PROMPT: Duration = Duration::from_millis(100);
 
 type Taken = Result<Snapshot, Refusal>;
 
 /// Takes a snapshot of each of these processes in turn. All threads of a process are stopped together. Each process has
-/// the time `patience` to stop; while one with a thread in state D is waited for, none of its threads is stopped.
+/// the time `patience` to stop. While a thread in state D is waited for, no thread of its process is stopped.
 #[must_use]
 pub fn take_all(wanted: &[Wanted], patience: Duration) -> Vec<Taken> {
     let _loose = LooseProgram::all(wanted.iter().map(|it| it.pid));
@@ -46,8 +47,8 @@ pub fn take_all(wanted: &[Wanted], patience: Duration) -> Vec<Taken> {
     all
 }
 
-/// Takes snapshots until one fails, or a process does not stop since a thread is in state D, which is returned. The
-/// first process is given all its time where it `has_waited` for its thread already.
+/// Takes snapshots until one fails, or until a process does not stop because a thread is in state D. That thread is
+/// returned. With `has_waited` the first process has all its time, because its thread in state D was waited for before.
 fn take_some(
     wanted: &[Wanted],
     (patience, has_waited): (Duration, bool),
@@ -100,8 +101,8 @@ fn take_some(
     Ok(waits)
 }
 
-/// Runs in the child. After the first failure it exits: a thread may remain that is not stopped yet, and could not be
-/// detached.
+/// Runs in the child. After the first failure it exits, because a thread may remain that is not stopped yet and cannot
+/// be detached.
 fn take_and_tell(wanted: &[Wanted], mut to: File, parent: Pid) {
     let bound = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
     if bound.is_err() || getppid() != parent {

@@ -28,19 +28,19 @@ const NEW_THREADS: usize = 8;
 /// The parts of a process to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// The process.
+    /// Pid of the process.
     pub pid: i32,
-    /// Bytes of each stack.
+    /// Number of bytes to read of each stack.
     pub window_bytes: usize,
     /// Addresses in further stacks, by thread: a signal handler can be on another stack than the interrupted
     /// function.
     pub further: Vec<(i32, u64)>,
-    /// The Python interpreter whose threads are read too. While it runs they change faster than they could be read.
+    /// The Python interpreter whose threads are read too. They are read while they are stopped, as they change quickly.
     pub python: Option<Runtime>,
 }
 
 impl Wanted {
-    /// The first request for a process.
+    /// The request for the first snapshot of a process.
     #[must_use]
     pub fn of(pid: i32) -> Self {
         Self {
@@ -52,13 +52,13 @@ impl Wanted {
     }
 }
 
-/// The data read while the threads are stopped; its memory is allocated before.
+/// The data that is read while the threads are stopped. Its memory is allocated before.
 struct Room {
     bytes: Vec<u8>,
     used: usize,
     /// Thread index, address, and the range of the bytes read there.
     pieces: Vec<(usize, u64, std::ops::Range<usize>)>,
-    /// Without their windows, which are in `pieces`.
+    /// The threads, without their windows, which are in `pieces`.
     threads: Vec<Thread>,
 }
 

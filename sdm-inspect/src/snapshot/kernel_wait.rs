@@ -18,7 +18,7 @@ pub(super) struct KernelWait {
     channel: String,
 }
 
-/// The first thread of a process that is in state D.
+/// The first thread of a process that is in state D; `None` if there is none.
 pub(super) fn of(pid: i32) -> Option<KernelWait> {
     let process = proc::of(pid);
     process.thread_ids().ok()?.find_map(|id| {
@@ -39,8 +39,8 @@ pub fn why_not_stopped(pid: i32) -> Refusal {
 }
 
 impl KernelWait {
-    /// Waits until the thread leaves this wait in the kernel, or ends. Otherwise returns the reason not to inspect its
-    /// process.
+    /// Waits until the thread leaves its wait in the kernel, or ends: then `None`. Otherwise returns the reason not to
+    /// inspect its process.
     pub(super) fn outlasts(&self) -> Option<Refusal> {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {

@@ -1,4 +1,5 @@
-//! Programs that a shim of another session traces, and from which it detaches for a look.
+//! Programs that the shim of another session traces. A shim is the parent of a rank; it detaches from the program for
+//! an inspection.
 
 use std::io::Read;
 use std::net::Shutdown;
@@ -11,11 +12,12 @@ use sdm_system::proc;
 /// Time that all tracers together have to detach.
 const WAIT: Duration = Duration::from_secs(2);
 
-/// A program from which its tracer has detached, until this is dropped.
+/// A program from which its tracer has detached. Drop lets the tracer trace it again.
 pub(super) struct LooseProgram(UnixStream);
 
 impl LooseProgram {
-    /// Has the shims that trace some of these processes detach; returns the released processes. Others stay as they are.
+    /// Has the shims that trace some of these processes detach. Returns the released processes; the other processes
+    /// stay as they are.
     pub(super) fn all(pids: impl Iterator<Item = i32>) -> Vec<Self> {
         let tracer = |pid| proc::of(pid).living().status().ok()?.tracer();
         let is_shim = |tracer: &i32| {
@@ -31,7 +33,7 @@ impl LooseProgram {
 }
 
 impl Drop for LooseProgram {
-    /// Waits until the program is traced again: a next look would be refused while its tracer seizes it.
+    /// Waits until the program is traced again: an inspection while its tracer seizes it would be refused.
     fn drop(&mut self) {
         let until = Instant::now() + WAIT;
         if self.0.shutdown(Shutdown::Write).is_ok() {

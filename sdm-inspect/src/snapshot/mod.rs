@@ -26,20 +26,21 @@ pub use registers::{FRAME_POINTER, RETURN_ADDRESS, Registers, STACK_POINTER};
 /// The threads of a process, with registers and stacks, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// The process.
+    /// Pid of the process.
     pub pid: i32,
     /// The threads; the one that runs `main` is first.
     pub threads: Vec<Thread>,
-    /// The threads of its Python interpreter, by kernel thread id; empty if they were not asked for or not found.
+    /// The threads of the process's Python interpreter, by kernel thread id. Empty if they were not requested or not
+    /// found.
     pub python: BTreeMap<i32, PythonThread>,
-    /// Longest time that they were stopped: from the first stop request until all were resumed.
+    /// Longest time that the threads were stopped: from the first stop request until all were resumed.
     pub stood: Duration,
 }
 
 /// Number of bytes that are read of a lock.
 pub const LOCK_BYTES: usize = 12;
 
-/// One of these threads.
+/// A thread of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thread {
     /// The kernel thread id.
@@ -48,10 +49,10 @@ pub struct Thread {
     pub registers: Registers,
     /// The number of the system call that the thread was in, -1 for none, and its arguments.
     pub system_call: (i64, [u64; 6]),
-    /// The bytes from the futex on at which the thread waits, if it does: those of a mutex name the thread that holds
-    /// it.
+    /// The bytes at the futex for which the thread waits; `None` if it waits for none. Those of a mutex name the thread
+    /// that holds it.
     pub lock: Option<[u8; LOCK_BYTES]>,
-    /// Memory that was read: the innermost part of its stack, and of other stacks that were asked for.
+    /// Memory that was read: the innermost part of the thread's stack, and of other stacks that were requested.
     pub windows: Vec<Window>,
 }
 

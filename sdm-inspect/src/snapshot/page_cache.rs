@@ -1,4 +1,4 @@
-//! The memory of a stopped process, read by pages: its small structures are often side by side.
+//! The memory of a stopped process, read by pages, because the small structures that are read are often side by side.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

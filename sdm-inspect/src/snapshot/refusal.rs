@@ -6,8 +6,8 @@ use nix::errno::Errno;
 use sdm_system::proc;
 use serde::{Deserialize, Serialize};
 
-/// The reason why a process was not inspected. It runs unchanged. The texts contain nothing that differs between
-/// processes, so that equal reasons merge.
+/// The reason why a process was not inspected. The process runs unchanged. The texts contain nothing that differs
+/// between processes, so that equal reasons are merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
     /// The process does not exist any more.
@@ -16,13 +16,13 @@ pub enum Refusal {
     /// A debugger traces the process.
     #[error("the process is traced by process {tracer}")]
     Traced {
-        /// The debugger's pid.
+        /// Pid of the debugger.
         tracer: i32,
     },
-    /// The kernel does not permit tracing it.
+    /// The kernel does not permit tracing the process.
     #[error("the kernel does not allow the process to be traced: {why}")]
     NotAllowed {
-        /// The rule that forbids it, if known.
+        /// The rule that forbids tracing; empty if unknown.
         why: String,
     },
     /// The process did not stop in time.
@@ -33,7 +33,7 @@ pub enum Refusal {
         "{what} is in an uninterruptible wait in the kernel (state D{within}) and cannot be stopped"
     )]
     Uninterruptible {
-        /// The process, or one of its threads.
+        /// The text `the process`, or one for a thread of it.
         what: String,
         /// The kernel function in which it waits, if known.
         within: String,
@@ -44,7 +44,7 @@ pub enum Refusal {
     /// The process has too many threads.
     #[error("the process has {count} threads, more than are read without gdb")]
     TooManyThreads {
-        /// Number of its threads.
+        /// Number of the process's threads.
         count: usize,
     },
     /// The process has another architecture.
@@ -81,7 +81,7 @@ impl Refusal {
         }
     }
 
-    /// The meaning of a failed `process_vm_readv` call on a thread that is traced.
+    /// The meaning of a failed `process_vm_readv` call on a traced thread.
     pub(crate) fn of_memory(error: Errno) -> Self {
         match error {
             Errno::ESRCH => Self::Ended,
@@ -91,7 +91,7 @@ impl Refusal {
         }
     }
 
-    /// The meaning of a failure to read its files in `/proc`.
+    /// The meaning of a failure to read the process's files in `/proc`.
     pub(crate) fn of_files(pid: i32, error: io::Error) -> Self {
         match error.raw_os_error() {
             Some(number) => Self::of(pid, Errno::from_raw(number)),

@@ -14,7 +14,7 @@ pub const STACK_POINTER: u16 = 7;
 pub const RETURN_ADDRESS: u16 = 16;
 /// The callee-saved registers, except the stack pointer.
 const KEPT: [u16; 6] = [3, 6, 12, 13, 14, 15];
-/// Index of each in the kernel's `user_regs_struct`.
+/// Index of each register in the kernel's `user_regs_struct`.
 const OF_KERNEL: [usize; COUNT] = [10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16];
 
 /// Indices of the system call's number and of its arguments in the kernel's `user_regs_struct`.
@@ -67,13 +67,13 @@ impl Registers {
         Self(std::array::from_fn(same))
     }
 
-    /// The program counter.
+    /// The program counter; `None` if unknown.
     #[must_use]
     pub fn pc(&self) -> Option<u64> {
         self.get(RETURN_ADDRESS)
     }
 
-    /// The stack pointer.
+    /// The stack pointer; `None` if unknown.
     #[must_use]
     pub fn sp(&self) -> Option<u64> {
         self.get(STACK_POINTER)

@@ -1,7 +1,7 @@
 //! Stops the threads of a process and resumes them.
 //!
-//! No signal is sent: each thread is seized and interrupted by ptrace. Threads that these create meanwhile are traced
-//! from the start. If this process ends in any way the kernel detaches from all.
+//! No signal is sent: each thread is seized and interrupted by ptrace. Threads that are created meanwhile are traced
+//! from their start. If this process ends in any way, the kernel detaches it from all threads.
 
 use std::io;
 
@@ -25,7 +25,7 @@ const LISTINGS_MAX: usize = 16;
 /// Entries of `/proc/PID/task` that are no threads: `.` and `..`.
 const OTHER_ENTRIES: usize = 2;
 
-/// The threads of a process that this process traces. Drop detaches from the stopped ones.
+/// The threads of a process that this process traces. Drop detaches from the stopped threads.
 pub(super) struct TracedThreads {
     pid: i32,
     /// `/proc/PID/task`, opened before any thread is stopped.
@@ -37,7 +37,7 @@ pub(super) struct TracedThreads {
 struct TracedThread {
     id: i32,
     stopped: Option<i32>,
-    /// True if it belongs to the process; a newly cloned one may be another process.
+    /// True if the thread belongs to the process. A newly cloned one may be another process.
     is_listed: bool,
 }
 
@@ -80,7 +80,7 @@ impl TracedThreads {
         })
     }
 
-    /// Approximate number of its threads.
+    /// Approximate number of the process's threads.
     pub(super) fn count(&mut self) -> usize {
         self.folder.iter().count()
     }
@@ -99,7 +99,8 @@ impl TracedThreads {
         self.threads.iter().any(|thread| thread.id == id)
     }
 
-    /// Stops all its threads. This does not return if one does not stop: the waiting parent then kills this process.
+    /// Stops all threads of the process. This does not return if a thread does not stop: the waiting parent then kills
+    /// this process.
     pub(super) fn stop(&mut self) -> Result<(), Refusal> {
         // Refused before any thread is touched.
         let count = self.count().saturating_sub(OTHER_ENTRIES);
@@ -222,7 +223,7 @@ impl TracedThreads {
         });
     }
 
-    /// Detaches from all threads; fails if one could not be detached. That one resumes when this process ends.
+    /// Detaches from all threads. Fails if a thread could not be detached: that thread resumes when this process ends.
     pub(super) fn release(&mut self) -> io::Result<()> {
         let mut result = Ok(());
         for thread in self.threads.drain(..) {

@@ -11,7 +11,7 @@ pub struct ProcessStacks {
     pub program: String,
     /// The stacks of the threads; the one that runs `main` is first.
     pub threads: Vec<ThreadStack>,
-    /// Longest time that the threads were stopped for it.
+    /// Longest time that the threads were stopped for the snapshot.
     pub stood: Duration,
 }
 
@@ -20,11 +20,12 @@ pub struct ProcessStacks {
 pub struct ThreadStack {
     /// The kernel thread id.
     pub thread: i32,
-    /// Innermost first.
+    /// The frames, innermost first.
     pub frames: Vec<StackFrame>,
-    /// True if it was unwound to its end.
+    /// True if the stack was unwound to its end.
     pub is_whole: bool,
-    /// Name of the file with the outermost frame, if the stack ends there since the file was removed or replaced.
+    /// Name of the file with the outermost frame, if the stack ends there because the file was removed or replaced;
+    /// otherwise `None`.
     pub removed_file: Option<String>,
 }
 
@@ -44,8 +45,8 @@ pub struct StackFrame {
     /// File name of the executable or library, without directories, if the source is not known; empty for the program
     /// itself.
     pub module: String,
-    /// Offset from the file's first mapping; `None` if the frame has a name.
+    /// Offset of the address from the file's first mapping; `None` if the frame has a name.
     pub offset: Option<u64>,
-    /// True if it was inlined into its caller.
+    /// True if the function was inlined into its caller.
     pub is_inlined: bool,
 }

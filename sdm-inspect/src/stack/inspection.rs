@@ -41,7 +41,7 @@ impl Inspection {
         Self::of(self.snapshot, space)
     }
 
-    /// Time that the process was stopped for it.
+    /// Time that the process was stopped for the snapshot.
     pub(super) fn stood(&self) -> Duration {
         self.snapshot.stood
     }
@@ -71,8 +71,8 @@ impl Inspection {
         })
     }
 
-    /// True if the functions of a thread in the interpreter were not found, while those of another one were. A thread
-    /// that calls or leaves a function has inconsistent structures for a moment.
+    /// True if Python functions were found for some thread, but not for every thread in the interpreter. While a thread
+    /// calls or leaves a function, its structures are inconsistent for a moment.
     pub(super) fn lacks_functions(&self) -> bool {
         let python = self.python();
         let mut evaluating = self.evaluating();
@@ -103,7 +103,7 @@ impl Inspection {
         }
     }
 
-    /// The process.
+    /// Pid of the process.
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.snapshot.pid
@@ -136,19 +136,20 @@ impl Inspection {
         self.detail(thread, level)?.path.as_deref()
     }
 
-    /// The registers in a frame, as far as they are known.
+    /// The registers in a frame, as far as they are known; `None` if there is no such frame.
     #[must_use]
     pub fn registers(&self, thread: usize, level: usize) -> Option<&Registers> {
         Some(&self.detail(thread, level)?.frame.registers)
     }
 
-    /// The function that the call instruction in front of an address names.
+    /// The function that the call instruction in front of an address names; `None` if there is none.
     #[must_use]
     pub fn called_before(&self, address: u64) -> Option<String> {
         tail_callee::before(&self.space, address)
     }
 
-    /// The code of the function that contains an address. Of one without a symbol it ends there.
+    /// The code of the function that contains an address; `None` if it is not known. The code of a function without a
+    /// symbol ends at the address.
     #[must_use]
     pub fn function_code(&self, address: u64) -> Option<FunctionCode> {
         let (begin, bytes) = self.space.function_code(address).or_else(|| {
@@ -169,7 +170,7 @@ impl Inspection {
         })
     }
 
-    /// Address of a variable of this name, in the first file that has one.
+    /// Address of a variable, in the first file that has a variable of this name; `None` if none has.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<u64> {
         self.space.variable(name)
@@ -198,7 +199,7 @@ impl Inspection {
         }))
     }
 
-    /// The variables of a frame, each with its name and bytes; `None` for one without a location.
+    /// The variables of a frame, each with its name and bytes. The bytes are `None` for a variable without a location.
     #[must_use]
     pub fn contents(&self, thread: usize, level: usize) -> Vec<(String, Option<Vec<u8>>)> {
         let contents = self.within(thread, level, |scope| scope.contents());
@@ -215,8 +216,8 @@ impl Inspection {
             .collect()
     }
 
-    /// The value of an expression in a frame, if it is plain: a number, an enumerator's name, an address with its
-    /// symbol.
+    /// The value of an expression in a frame: a number, an enumerator's name, or an address with its symbol. `None` for
+    /// any other value.
     #[must_use]
     pub fn evaluate(&self, thread: usize, level: usize, expression: &str) -> Option<String> {
         let variable = |name: &str| self.variable(name);
@@ -296,7 +297,7 @@ impl Inspection {
             && has_same_stack(now, was, registers.sp())
     }
 
-    /// The process's memory: bytes of the snapshot, and for other addresses the present ones.
+    /// The process's memory: the bytes of the snapshot, and outside them the present contents.
     #[must_use]
     pub fn memory(&self, thread: usize) -> impl Memory {
         let thread = self.snapshot.threads.get(thread);

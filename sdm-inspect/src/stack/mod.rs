@@ -16,13 +16,13 @@ use crate::address_space::Space;
 use crate::module::Modules;
 use crate::snapshot::{Refusal, Snapshot, WINDOW_BYTES_MAX, Wanted, take_all};
 
-/// Maximum number of snapshots of one process for one answer: a stack may be deeper than was read, a thread may have a
-/// second one, or the process may execute another program meanwhile.
+/// Maximum number of snapshots of one process for one answer. A stack may be deeper than was read, a thread may have a
+/// second stack, or the process may execute another program meanwhile.
 const LOOKS_MAX: usize = 4;
-/// Factor by which more of a deeper stack is read.
+/// Factor by which more bytes are read of a stack that is deeper than was read.
 const DEEPER: usize = 16;
 
-/// Inspects processes of this host. Files that it has read are cached.
+/// Inspects processes of this host. The files that were read are cached.
 pub struct Inspector {
     modules: Modules,
 }
@@ -54,8 +54,8 @@ impl Inspector {
         self.look(&mut spaces, patience)
     }
 
-    /// Inspects each of these processes, each with this time limit to stop. With `reads_python` the functions of a
-    /// Python interpreter are read too, while the process is stopped a second time.
+    /// Inspects each of these processes. Each process has the time `patience` to stop. With `reads_python` the
+    /// functions of a Python interpreter are read too, while the process is stopped a second time.
     pub fn inspect(
         &mut self,
         pids: &[i32],
@@ -67,7 +67,7 @@ impl Inspector {
         self.inspect_open(&mut spaces, patience)
     }
 
-    /// Opens the files of processes that are to be inspected repeatedly at short intervals: that takes longer than an
+    /// Opens the files of processes. Do this before repeated inspections at short intervals, as it takes longer than an
     /// inspection.
     pub fn open(&mut self, pids: &[i32]) -> Spaces {
         let processes = pids.iter().map(|pid| (*pid, self.space(*pid)));
@@ -173,7 +173,7 @@ impl Inspector {
     }
 }
 
-/// The next request for a process that must be looked at again; `None` if it need not.
+/// The next request for a process that must be inspected again; `None` if it need not.
 fn next(
     wanted: &Wanted,
     reads_python: bool,
@@ -196,7 +196,7 @@ fn next(
     }
 }
 
-/// The next request for a process of which too little was read.
+/// The next request for a process whose stacks were not read far enough.
 fn further(wanted: &Wanted, missing: &[(i32, u64)]) -> Wanted {
     let mut wanted = wanted.clone();
     wanted.window_bytes = wanted

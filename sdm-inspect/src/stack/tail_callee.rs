@@ -8,11 +8,11 @@ use crate::address_space::Space;
 
 /// Opcode of a near `call` with a relative target.
 pub(super) const CALL: u8 = 0xe8;
-/// `call *...(%rip)`.
+/// Start of `call *...(%rip)`, an indirect call.
 const CALL_INDIRECT: [u8; 2] = [0xff, 0x15];
 
-/// Sets [`StackFrame::called`] of the function that the program's innermost frame has called: the name in the call.
-/// It is set only if the function's own name is missing or internal.
+/// Sets [`StackFrame::called`] of the frame that the program's innermost frame has called to the name in the call
+/// instruction. It is set only if the frame's own name is missing or internal.
 pub(super) fn name(space: &Space, frames: &mut [StackFrame]) {
     let is_own = |frame: &StackFrame| frame.function.is_some() && frame.module.is_empty();
     let Some(caller) = frames.iter().position(is_own).filter(|at| *at > 0) else {
@@ -26,7 +26,7 @@ pub(super) fn name(space: &Space, frames: &mut [StackFrame]) {
     frames[caller - 1].called = before(space, frames[caller].address);
 }
 
-/// The function that the call instruction in front of an address names.
+/// The function that the call instruction in front of an address names; `None` if there is none.
 pub(super) fn before(space: &Space, after: u64) -> Option<String> {
     let near = after.checked_sub(5)?;
     if let Some(&[CALL, a, b, c, d]) = space.code(near, 5) {
@@ -48,7 +48,7 @@ pub(super) fn before(space: &Space, after: u64) -> Option<String> {
     None
 }
 
-/// The file's address of the slot from which a stub loads its target.
+/// The slot from which a stub loads its target, as an address of the file; `None` if the address has no stub.
 fn stub(space: &Space, at: u64) -> Option<u64> {
     let place = space.place(at)?;
     place.module.image.stub_slot(place.address)

@@ -58,7 +58,7 @@ fn between(space: &Space, caller: &Frame, callee: &Frame) -> Option<Vec<u64>> {
     common(&search.ways)
 }
 
-/// The common beginning and the common end of all chains.
+/// The common beginning and the common end of all chains; `None` if there is no chain.
 fn common(ways: &[Vec<u64>]) -> Option<Vec<u64>> {
     let (first, others) = ways.split_first()?;
     let (mut start, mut end) = (first.len(), first.len());
@@ -80,7 +80,7 @@ struct Search<'a> {
     /// The reached function, and its start.
     reached: Place<'a>,
     goal: u64,
-    /// The addresses after the jumps so far, and the starts of the functions on the way.
+    /// The addresses after the jumps so far, and the starts of the functions with these jumps.
     way: Vec<u64>,
     open: Vec<u64>,
     ways: Vec<Vec<u64>>,

@@ -9,7 +9,7 @@ use crate::files::base_name;
 use crate::snapshot::Thread;
 use crate::unwind::{End, FRAMES_MAX, Frame, unwind};
 
-/// gdb's name of the frame of a signal.
+/// The name by which gdb shows the frame of a signal.
 const SIGNAL_FRAME: &str = "<signal handler called>";
 
 /// The stack of a thread, with further data of its frames.
@@ -20,12 +20,12 @@ pub(super) struct ThreadInspection {
     pub(super) end: End,
 }
 
-/// Data of a frame that is not shown.
+/// Data of a frame that is not part of its shown form.
 pub(super) struct Detail {
     pub(super) frame: Frame,
-    /// Path of the source file.
+    /// Path of the source file; `None` if unknown.
     pub(super) path: Option<String>,
-    /// Number of functions inlined into it.
+    /// Number of functions inlined into the frame's function.
     pub(super) inlined: usize,
 }
 

@@ -12,7 +12,7 @@ const CALLS_MAX: usize = 4096;
 pub(crate) struct Function {
     /// Start of the function.
     pub(crate) entry: u64,
-    /// The call sites in it.
+    /// The call sites in the function.
     pub(crate) calls: Vec<Call>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum Target {
 }
 
 impl Function {
-    /// Reads the function of an entry.
+    /// Reads the function of a debug information entry; `None` if the entry has no start address.
     pub(super) fn read(unit: UnitRef<'_, Slice>, offset: UnitOffset) -> Option<Self> {
         let entry = begins(unit, offset)?;
         let mut calls = Vec::new();

@@ -27,10 +27,11 @@ const INLINED_MAX: usize = 256;
 /// The debug sections of a file, and the parts parsed so far.
 pub(super) struct Debug {
     context: Context<Slice>,
-    /// Headers of its units by ascending offset, followed by those of the file shared with others (`dwz`).
+    /// Headers of the units by ascending offset: of the file, and of the supplementary file that it shares with others
+    /// (`dwz`).
     units: OnceCell<[Vec<UnitHeader<Slice>>; 2]>,
     dwarf: Arc<Dwarf<Slice>>,
-    /// Skeleton units that the linker kept of split units, by their ids.
+    /// Skeleton units of split units, which the linker has kept in the file, by their ids.
     parts: OnceCell<HashMap<u64, Unit<Slice>>>,
     pieces: Pieces,
 }
@@ -39,7 +40,8 @@ pub(super) struct Debug {
 pub(crate) struct FunctionEntry<'a> {
     pub(crate) unit: UnitRef<'a, Slice>,
     pub(crate) offset: UnitOffset,
-    /// The frame base by which the function, or the one that it is inlined into, finds its variables.
+    /// The expression for the frame base by which the function, or the function that it is inlined into, finds its
+    /// variables.
     pub(crate) frame_base: Option<Expression<Slice>>,
 }
 
@@ -131,8 +133,8 @@ impl Debug {
         Function::read(unit, outermost?)
     }
 
-    /// The entry of the function at an address; `inlined` counts the functions inlined into it that are to be
-    /// skipped.
+    /// The debug information entry of the function at an address; `None` if there is none. `inlined` is the number of
+    /// inlined functions at the address that are skipped.
     pub(super) fn entry(&self, address: u64, inlined: usize) -> Option<FunctionEntry<'_>> {
         let unit = self.whole(self.context.find_dwarf_and_unit(address))?;
         let mut frames = self.whole(self.context.find_frames(address)).ok()?;
@@ -149,7 +151,8 @@ impl Debug {
         })
     }
 
-    /// The source line at an address, from the skeleton unit if the debug information is split.
+    /// The source file and line at an address; from the skeleton unit if the debug information is split. `None` if
+    /// there is none.
     fn row(&self, unit: UnitRef<'_, Slice>, address: u64) -> Option<(String, u32)> {
         if unit.dwarf.file_type == DwarfFileType::Main {
             return rows::line(unit, address);
@@ -165,7 +168,7 @@ impl Debug {
         rows::line(parts.get(&wanted.0)?.unit_ref(&self.dwarf), address)
     }
 
-    /// The result of a lookup, once the pieces it asks for are loaded.
+    /// The result of a lookup, after loading the split units that it asks for.
     fn whole<L>(&self, mut result: LookupResult<L>) -> L::Output
     where
         L: LookupContinuation<Buf = Slice>,
@@ -191,7 +194,7 @@ impl Pieces {
         piece.clone()
     }
 
-    /// A split unit in the package file of a program (`.dwp`).
+    /// A split unit in the package file of a program (`.dwp`); `None` if it is not there.
     fn packed(&self, wanted: &SplitDwarfLoad<Slice>) -> Option<Dwarf<Slice>> {
         let package = self.package.get_or_init(|| {
             let mut path = self.path.clone().into_os_string();
@@ -210,7 +213,7 @@ impl Pieces {
             .ok()?
     }
 
-    /// A split unit in a file of its own (`.dwo`).
+    /// A split unit in a file of its own (`.dwo`); `None` if there is no such file.
     fn alone(&self, wanted: &SplitDwarfLoad<Slice>) -> Option<Dwarf<Slice>> {
         let path = |bytes: Option<Slice>| {
             let bytes = bytes?.slice();

@@ -1,4 +1,4 @@
-//! Search for the file with the debug information of a stripped one.
+//! Search for the file with the debug information of a stripped file.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -21,8 +21,8 @@ pub(super) struct SeparateFile {
 }
 
 impl SeparateFile {
-    /// Finds the debug information of a file at a path: by the build id of both, or by the name in `.gnu_debuglink`.
-    /// With `of_system` also in the system's directory.
+    /// Finds the debug information of the file at a path: by the build id of both, or by the name in `.gnu_debuglink`.
+    /// With `of_system` the system's directory is searched too. `None` if it is not found.
     pub(super) fn of(image: &Image, opened: &Opened, path: &Path, of_system: bool) -> Option<Self> {
         let by_number = image.build_id().and_then(numbered);
         let by_number = by_number.filter(|_| of_system);
@@ -31,7 +31,8 @@ impl SeparateFile {
         places.find_map(|place| Self::at(place, image, opened))
     }
 
-    /// The supplementary file shared with other files, which a file with debug information names.
+    /// The supplementary file that a file with debug information names and shares with others; `None` if it names none
+    /// or it is not found.
     pub(super) fn shared(image: &Image, opened: &Opened, path: &Path) -> Option<Self> {
         let (name, number) = image.file.gnu_debugaltlink().ok()??;
         let name = Path::new(OsStr::from_bytes(name));
@@ -55,7 +56,7 @@ impl SeparateFile {
     }
 }
 
-/// `/usr/lib/debug/.build-id/ab/cdef.debug`.
+/// The path of a debug file by its build id: `/usr/lib/debug/.build-id/ab/cdef.debug`.
 fn numbered(number: &[u8]) -> Option<PathBuf> {
     let (first, rest) = number.split_first()?;
     let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -2,7 +2,7 @@
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-/// Longest name, in bytes; a longer one is cut for display.
+/// Maximum length of a shown name, in bytes. A longer name is cut.
 pub(super) const NAME_BYTES_MAX: usize = 1 << 16;
 
 const OPERATOR: &str = "operator";
@@ -11,7 +11,7 @@ const LITERAL: &str = "::operator \"\"";
 const SIGNS: [&str; 13] = [
     "<=>", "<<=", ">>=", "->*", "()", "[]", "->", "<<", ">>", "<=", ">=", "<", ">",
 ];
-/// The casts before numbers in arguments of templates, and the suffixes that gdb writes behind these.
+/// The casts before numbers in template arguments, and the suffixes that gdb writes after the numbers instead.
 const NUMBERS: [(&str, &str); 5] = [
     ("(unsigned long long)", "ull"),
     ("(unsigned long)", "ul"),
@@ -20,7 +20,7 @@ const NUMBERS: [(&str, &str); 5] = [
     ("(long)", "l"),
 ];
 
-/// A demangled linker name.
+/// The demangled form of a linker name.
 pub(super) fn demangled(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
@@ -31,7 +31,7 @@ pub(super) fn demangled(name: &str) -> String {
     )
 }
 
-/// The name of a function within another one (`inner.0`, Fortran and C) without the compiler's number.
+/// The name of a nested function (`inner.0`, in Fortran and C) without the number that the compiler has added.
 fn without_number(name: &str) -> &str {
     let is_word = |it: &str| {
         it.bytes()
@@ -45,7 +45,7 @@ fn without_number(name: &str) -> &str {
     }
 }
 
-/// The demangled linker name of a function of C++, without its parameters.
+/// The demangled linker name of a C++ function, without its parameters; `None` if the name is not of C++.
 pub(super) fn without_parameters(name: &str) -> Option<String> {
     let options = DemangleOptions::default().no_params().no_return_type();
     let mut name = cplus(name, &options)?;
@@ -64,7 +64,7 @@ fn cplus(name: &str, options: &DemangleOptions) -> Option<String> {
     symbol.demangle_with_options(options).ok().map(literal)
 }
 
-/// A name as gdb has it: the demangler writes `operator_km::operator ""` for the operator of a literal.
+/// A name as gdb has it. For a literal operator the demangler writes `operator_km::operator ""`.
 fn literal(name: String) -> String {
     let parts = name.split_once(LITERAL).and_then(|(before, after)| {
         let (scope, own) = before.rsplit_once(OPERATOR)?;
@@ -76,7 +76,7 @@ fn literal(name: String) -> String {
     }
 }
 
-/// True for an instance of a template function: its full name has its return type.
+/// True for an instance of a template function: its full name begins with its return type.
 fn is_template(name: &str) -> bool {
     without_parameters(name).is_some_and(|it| {
         let is_operator = |sign: &str| it.ends_with(&format!("{OPERATOR}{sign}"));
@@ -84,13 +84,13 @@ fn is_template(name: &str) -> bool {
     })
 }
 
-/// An open bracket, or the whole name: the begin of what follows the last comma in it.
+/// An open bracket in a name, or the whole name. `begin` is the start of the text after the last comma in it.
 #[derive(Clone, Copy)]
 struct Bracket {
     begin: usize,
-    /// Begin of its last word.
+    /// Start of the last word in the bracket.
     word: usize,
-    /// Begin of the word before its last parameters.
+    /// Start of the word before the last parameters in the bracket.
     function: usize,
 }
 
@@ -104,8 +104,9 @@ impl Bracket {
     }
 }
 
-/// A name without the return types of functions around a local entity, as gdb has it: `run<f<int>(int)::{lambda()#1}>`,
-/// where the demangler writes `run<void f<int>(int)::{lambda()#1}>`. The return type of a template function stays.
+/// A name without the return types of the functions that enclose a local entity, as gdb has it. gdb has
+/// `run<f<int>(int)::{lambda()#1}>` where the demangler writes `run<void f<int>(int)::{lambda()#1}>`. The return type
+/// of a template function stays.
 fn without_returns_of_outer(name: &str, is_template: bool) -> String {
     let mut last = Bracket::at(0);
     let mut outer = Vec::new();
@@ -143,15 +144,16 @@ fn without_returns_of_outer(name: &str, is_template: bool) -> String {
     shown + &name[copied..]
 }
 
-/// Length of the name of an operator, whose characters are no brackets, and of the space before a type.
+/// Length of an operator name at the start of a text, including the space before a type: its characters are no
+/// brackets. `None` if the text begins with no operator name.
 fn operator(text: &str) -> Option<usize> {
     let sign = text.strip_prefix(OPERATOR)?;
     let sign = SIGNS.iter().chain(&[" "]).find(|it| sign.starts_with(**it));
     Some(OPERATOR.len() + sign.map_or(0, |it| it.len()))
 }
 
-/// Numbers in arguments of templates as gdb writes them (`array<double, 3ul>` for `array<double, (unsigned long)3>`), no
-/// comma before an empty list of arguments, and functions that adjust `this`.
+/// A name with template arguments as gdb writes them: `array<double, 3ul>` for `array<double, (unsigned long)3>`, and
+/// no comma before an empty list. Functions that adjust `this` get gdb's name, too.
 fn in_words_of_gdb(name: &str) -> String {
     let thunk = name
         .strip_prefix("{virtual override thunk({")

@@ -9,6 +9,6 @@ pub(crate) struct Line {
     pub(crate) path: Option<String>,
     /// The line, from 1; 0 if unknown.
     pub(crate) line: u32,
-    /// True if it was inlined into its caller.
+    /// True if the function was inlined into its caller.
     pub(crate) is_inlined: bool,
 }

@@ -26,7 +26,7 @@ use crate::files::Opened;
 
 /// The symbols of a file.
 pub(crate) struct Symbols {
-    /// The separate file with symbols and debug information, if there is one.
+    /// The separate file with symbols and debug information; `None` if there is none.
     other: Option<SeparateFile>,
     table: Table,
     imports: HashMap<u64, &'static str>,
@@ -68,12 +68,12 @@ impl Symbols {
             .get_or_init(|| Variables::of(images.into_iter().flatten()))
     }
 
-    /// Address of a variable of this file, whose image is passed.
+    /// Address of a variable of this file; `None` if it has no variable of this name. `image` is the file itself.
     pub(crate) fn variable(&self, image: &Image, name: &str) -> Option<u64> {
         self.variables(image).address_of(name)
     }
 
-    /// The variable that contains an address, and the offset in the variable.
+    /// The variable that contains an address, and the offset in the variable; `None` if no variable does.
     pub(crate) fn variable_at(&self, image: &Image, address: u64) -> Option<(&'static str, u64)> {
         self.variables(image).at(address)
     }
@@ -103,28 +103,28 @@ impl Symbols {
         self.debug.as_ref()?.function(address)
     }
 
-    /// The entry of the function at an address, with its frame base; `inlined` counts the functions inlined into it
-    /// that are to be skipped.
+    /// The debug information entry of the function at an address, with its frame base; `None` if there is none.
+    /// `inlined` is the number of inlined functions at the address that are skipped.
     pub(crate) fn entry(&self, address: u64, inlined: usize) -> Option<FunctionEntry<'_>> {
         self.debug.as_ref()?.entry(address, inlined)
     }
 
-    /// Start of the function of this name.
+    /// Start of the function of this name; `None` if there is none.
     pub(crate) fn address_of(&self, name: &str) -> Option<u64> {
         self.table.address_of(name)
     }
 
-    /// Start and end of the function that contains an address.
+    /// Start and end of the function that contains an address; `None` if no symbol covers it.
     pub(crate) fn range(&self, address: u64) -> Option<Range<u64>> {
         self.table.range(address)
     }
 
-    /// The function of another file whose address the loader writes to this slot.
+    /// The function of another file whose address the loader writes to this slot; `None` for other slots.
     pub(crate) fn imported(&self, slot: u64) -> Option<&'static str> {
         self.imports.get(&slot).copied()
     }
 
-    /// The linker name of the function that begins at an address.
+    /// The linker name of the function that begins at an address; `None` if none does.
     pub(crate) fn begins(&self, address: u64) -> Option<&'static str> {
         self.table.begins(address)
     }

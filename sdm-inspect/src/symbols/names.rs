@@ -1,4 +1,5 @@
-//! Names of functions as gdb shows them: of the entry in the debug information, qualified by its enclosing entries.
+//! Names of functions as gdb shows them: the name of the entry in the debug information, qualified by its enclosing
+//! entries.
 
 use gimli::{
     AttributeValue, DebugInfoOffset, DebuggingInformationEntry, DwLang, DwTag, Dwarf,
@@ -8,14 +9,14 @@ use gimli::{
 use super::demangle::{NAME_BYTES_MAX, without_parameters};
 use crate::elf::Slice;
 
-/// Maximum number of references from an entry to another one that has its name.
+/// Maximum number of references that are followed from an entry to the entry with its name.
 const HOPS_MAX: usize = 16;
-/// Deepest nesting of entries.
+/// Maximum nesting depth of entries.
 const DEPTH_MAX: usize = 256;
 
 type Entry = DebuggingInformationEntry<Slice>;
 
-/// The unit of an entry, and the starts of all units: of its file, and of the supplementary one.
+/// The unit of an entry, and the headers of all units: of its file, and of the supplementary file.
 pub(super) struct Names<'a> {
     pub(super) unit: UnitRef<'a, Slice>,
     pub(super) units: &'a [Vec<UnitHeader<Slice>>; 2],
@@ -37,7 +38,7 @@ impl Home<'_> {
 }
 
 impl Names<'_> {
-    /// The name of the function that an entry describes.
+    /// The name of the function that an entry describes; `None` if it has none.
     pub(super) fn of(&self, offset: UnitOffset) -> Option<String> {
         let language = self.language();
         let mut home = Home::Same(self.unit);
@@ -80,7 +81,7 @@ impl Names<'_> {
         }
     }
 
-    /// The entry to which an attribute of an entry in `home` refers.
+    /// The entry to which an attribute of an entry in `home` refers; `None` if it is not found.
     fn follow<'a>(
         &'a self,
         home: &Home<'a>,
@@ -155,7 +156,7 @@ impl Names<'_> {
     }
 }
 
-/// The header of the unit that contains an offset.
+/// The header of the unit that contains an offset; `None` if none does.
 fn holder(known: &[UnitHeader<Slice>], offset: DebugInfoOffset) -> Option<UnitHeader<Slice>> {
     let UnitSectionOffset(offset) = UnitSectionOffset(offset.0);
     let before = known.partition_point(|header| header.offset().0 <= offset);

@@ -30,7 +30,7 @@ struct Tables {
     has_discriminator: bool,
 }
 
-/// The source file and line at an address.
+/// The source file and line at an address; `None` if the table does not have it.
 pub(super) fn line(unit: UnitRef<'_, Slice>, address: u64) -> Option<(String, u32)> {
     let mut rows = unit.line_program.clone()?.rows();
     let mut tables = Tables::default();
@@ -51,7 +51,7 @@ pub(super) fn line(unit: UnitRef<'_, Slice>, address: u64) -> Option<(String, u3
     Some((path(unit, file)?, u32::try_from(line).ok()?))
 }
 
-/// Path of a unit's file: each part is relative to the one before.
+/// Path of a unit's source file: each part is relative to the part before. `None` if the unit does not have this file.
 fn path(unit: UnitRef<'_, Slice>, file: u64) -> Option<String> {
     let header = unit.line_program.as_ref()?.header();
     let file = header.file(file)?;

@@ -1,4 +1,4 @@
-//! The function names in a file's symbol table.
+//! The names of functions and variables in a file's symbol table, and of functions that it imports.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,7 +21,7 @@ struct Named {
 pub(super) struct Table(Vec<Named>);
 
 impl Table {
-    /// Reads the symbols of this table's kind from the stripped and the unstripped form of one file.
+    /// Reads the function symbols of a file, from its stripped and its unstripped form.
     pub(super) fn of<'a>(images: impl Iterator<Item = &'a Image>) -> Self {
         let mut all = Vec::new();
         for image in images {
@@ -51,7 +51,7 @@ impl Table {
         Self(all)
     }
 
-    /// The name of the function that contains an address.
+    /// The name of the function that contains an address, demangled; `None` if no symbol covers it.
     pub(super) fn name(&self, address: u64) -> Option<String> {
         let before = self.0.partition_point(|it| it.address <= address);
         let mut known = self.0[..before].iter().rev().take(NEIGHBOURS_MAX);
@@ -59,7 +59,8 @@ impl Table {
         Some(super::demangle::demangled(holder.name))
     }
 
-    /// Start and end of the function that contains an address; `None` for a part of a function that is elsewhere.
+    /// Start and end of the function that contains an address. `None` if no symbol covers it, and for a part of a
+    /// function that is placed elsewhere.
     pub(super) fn range(&self, address: u64) -> Option<Range<u64>> {
         let after = self.0.partition_point(|it| it.address <= address);
         let mut known = self.0[..after].iter().rev().take(NEIGHBOURS_MAX);
@@ -74,13 +75,13 @@ impl Table {
         (!is_part).then_some(holder.address..end)
     }
 
-    /// Address of the function of this name.
+    /// Address of the function of this name; `None` if there is none.
     pub(super) fn address_of(&self, name: &str) -> Option<u64> {
         let named = self.0.iter().find(|it| it.name == name)?;
         Some(named.address)
     }
 
-    /// The linker name of the function that begins at an address.
+    /// The linker name of the function that begins at an address; `None` if none does.
     pub(super) fn begins(&self, address: u64) -> Option<&'static str> {
         let after = self.0.partition_point(|it| it.address <= address);
         let last = self.0[..after].last()?;
@@ -92,7 +93,7 @@ impl Table {
 pub(super) struct Variables(Vec<Named>);
 
 impl Variables {
-    /// Reads the symbols of this table's kind from the stripped and the unstripped form of one file.
+    /// Reads the variable symbols of a file, from its stripped and its unstripped form.
     pub(super) fn of<'a>(images: impl Iterator<Item = &'a Image>) -> Self {
         let symbols = images.flat_map(|it| it.file.symbols().chain(it.file.dynamic_symbols()));
         let variables = symbols.filter(|it| it.kind() == SymbolKind::Data && it.is_definition());
@@ -110,7 +111,7 @@ impl Variables {
         Self(all)
     }
 
-    /// Address of the variable of this name, a global one before a local one.
+    /// Address of the variable of this name, of a global one rather than a local one; `None` if there is none.
     pub(super) fn address_of(&self, name: &str) -> Option<u64> {
         let mut named = self.0.iter().filter(|it| it.name == name);
         let first = named.next()?;
@@ -118,7 +119,7 @@ impl Variables {
         Some(global.unwrap_or(first).address)
     }
 
-    /// The variable that contains an address, and the offset in the variable.
+    /// The variable that contains an address, and the offset in the variable; `None` if none does.
     pub(super) fn at(&self, address: u64) -> Option<(&'static str, u64)> {
         let before = self.0.partition_point(|it| it.address <= address);
         let last = self.0[..before].last()?;
@@ -127,13 +128,13 @@ impl Variables {
     }
 }
 
-/// In names of parts of functions that compilers place elsewhere, as they are seldom reached.
+/// A part of the names of function parts that compilers place elsewhere, because they are seldom reached.
 const PART: &str = ".cold";
-/// Maximum number of symbols in front of an address that are examined: functions have several, and parts of others lie
-/// between.
+/// Maximum number of symbols in front of an address that are examined. A function can have several symbols, and parts
+/// of other functions lie between.
 const NEIGHBOURS_MAX: usize = 64;
 
-/// Maximum number of slots of a file that the loader fills.
+/// Maximum number of a file's slots that are examined.
 const IMPORTS_MAX: usize = 1 << 20;
 
 /// The names of other files' functions, by the slots to which the loader writes their addresses.

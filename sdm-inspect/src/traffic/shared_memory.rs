@@ -8,18 +8,16 @@ use sdm_system::pagemap;
 use sdm_system::proc::{self, Mapping};
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// Maximum number of bytes of shared memory examined, the smallest mappings first: MPI's own segments are smaller than
-/// those that programs share.
+/// Maximum number of bytes of shared memory that are examined. The smallest mappings are first, because MPI's own
+/// segments are smaller than those that programs share.
 const BYTES_MAX: usize = 64 << 20;
 /// Number of pages read at once.
 const CHUNK: usize = 16;
 
-/// Adds the contents of shared memory to the hash: the resident pages that the process can write to. Nothing is paged
-/// in for it. A page that the process has not touched is left out, as the process has not seen what others have written
-/// to it.
+/// Adds the contents of shared memory to the hash: the resident pages that the process can write to. No page is paged
+/// in. A page that the process has not touched is left out, as the process has not seen what others have written to it.
 ///
-/// # Errors
-/// [`io::Error`] if the process has ended, or may not be read.
+/// # Errors [`io::Error`] if the process has ended, or may not be read.
 pub(super) fn add(pid: i32, hash: &mut Xxh3Default) -> io::Result<()> {
     let process = proc::of(pid).living();
     let memory = File::open(process.path("mem"))?;
@@ -53,8 +51,8 @@ pub(super) fn add(pid: i32, hash: &mut Xxh3Default) -> io::Result<()> {
     Ok(())
 }
 
-/// True for memory that only processes write to. Reading a device's memory can have side effects, and the kernel
-/// writes to its own.
+/// True for memory that only processes write to. Reading a device's memory can have side effects, and the kernel writes
+/// to the memory of `/proc` and `/sys`.
 fn is_shared(mapping: &Mapping) -> bool {
     const MEMORY: [&str; 3] = ["/dev/shm/", "/dev/zero", "/dev/hugepages/"];
     const DEVICES: [&str; 3] = ["/dev/", "/sys/", "/proc/"];

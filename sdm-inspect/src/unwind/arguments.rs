@@ -13,20 +13,21 @@ use iced_x86::{
 
 /// Number of arguments that are followed: as many as an MPI function has.
 pub const ARGUMENTS: usize = 13;
-/// The registers of the first arguments, by number.
+/// The registers of the first arguments, by the processor's number.
 const PASSED: [usize; 6] = [7, 6, 2, 1, 8, 9];
-/// The registers that a called function may change, by number.
+/// The registers that a called function may change, by the processor's number.
 const CHANGED: [usize; 9] = [0, 1, 2, 6, 7, 8, 9, 10, 11];
-/// DWARF's numbers of the registers.
+/// The DWARF numbers of the registers, by the processor's number.
 const OF_DWARF: [u16; 16] = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
 const STACK_POINTER: usize = 4;
 const FRAME_POINTER: usize = 5;
 const WORD: i64 = 8;
 const INSTRUCTION_BYTES_MAX: usize = 15;
-/// Maximum number of instructions that are followed of one function, each as often as its data changes.
+/// Maximum number of instructions that are followed in one function. An instruction counts again each time its copies
+/// change.
 const STEPS_MAX: usize = 1 << 16;
 
-/// Functions that do not return: the code behind a call of them is another path's.
+/// Functions that do not return: the code after a call of such a function belongs to another path.
 const ENDS: [&str; 9] = [
     "_Exit",
     "_Unwind_Resume",
@@ -45,7 +46,7 @@ pub fn never_returns(function: &str) -> bool {
     ENDS.contains(&function)
 }
 
-/// A place of an argument.
+/// A place where an argument is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentPlace {
     /// The register with this DWARF number.
@@ -57,9 +58,10 @@ pub enum ArgumentPlace {
 /// The arguments of a function at one of its calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArgumentPlaces {
-    /// The place of each argument, and whether all of its 8 bytes are there and not only 4. `None` if it is lost.
+    /// The place of each argument; `None` if it is lost. True if all of its 8 bytes are there, false for the lower 4.
     pub kept: [Option<(ArgumentPlace, bool)>; ARGUMENTS],
-    /// The arguments that the call has passed on: the own one, and the called function's, from 0.
+    /// The arguments that the call has passed on: the index in this function, and the index in the called function,
+    /// from 0.
     pub passed: Vec<(usize, usize)>,
 }
 
@@ -70,13 +72,14 @@ struct Copy {
     is_whole: bool,
 }
 
-/// The copies of arguments in front of an instruction. Stack addresses count from the stack pointer at the first one.
+/// The copies of arguments before an instruction. Stack addresses count from the stack pointer at the function's first
+/// instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Copies {
     registers: [Option<Copy>; 16],
     stack: BTreeMap<i64, Copy>,
     stack_pointer: Option<i64>,
-    /// The frame pointer, if it points into the frame.
+    /// The stack address in the frame pointer; `None` if it does not point into the frame.
     frame_pointer: Option<i64>,
 }
 
@@ -100,7 +103,7 @@ impl Copies {
         }
     }
 
-    /// Keeps what holds in the other copies as well.
+    /// Keeps only the copies that `other` has too.
     fn meet(&mut self, other: &Self) {
         let both = |one: Copy, other: Copy| {
             let is_whole = one.is_whole && other.is_whole;
@@ -124,7 +127,7 @@ impl Copies {
         }
     }
 
-    /// The stack address of an operand; `None` if it is not in the frame.
+    /// The stack address of an operand; `None` if the operand is not in the frame.
     fn address(&self, base: Register, index: Register, displacement: u64) -> Option<i64> {
         let base = match base {
             Register::RSP => self.stack_pointer,
@@ -143,7 +146,7 @@ impl Copies {
         )
     }
 
-    /// The copy that an instruction moves, and the copy's new place.
+    /// The copy that an instruction moves, and the copy's new place; `None` if it moves none.
     fn moved(&self, instruction: &Instruction) -> Option<(Copy, NewPlace)> {
         let moves = [
             Mnemonic::Mov,
@@ -264,7 +267,7 @@ impl Copies {
         }
     }
 
-    /// The copies after a call returns, or while it lasts.
+    /// The copies during a call, and after it has returned.
     fn after_call(mut self) -> Self {
         for register in CHANGED {
             self.registers[register] = None;
@@ -272,7 +275,7 @@ impl Copies {
         self
     }
 
-    /// The places of the arguments, and those that a call in this state passes on.
+    /// The places of the arguments. With `is_called` also the arguments that a call in this state passes on.
     fn places(&self, is_called: bool) -> ArgumentPlaces {
         let mut places = ArgumentPlaces::default();
         let mut keep = |copy: &Copy, place| {
@@ -310,7 +313,7 @@ enum NewPlace {
     Stack(i64),
 }
 
-/// The number of a general register in the processor's order.
+/// The number of a general register in the processor's order; `None` for other registers.
 fn number(register: Register) -> Option<usize> {
     let whole = register.full_register();
     whole.is_gpr64().then(|| whole.number())
@@ -319,16 +322,16 @@ fn number(register: Register) -> Option<usize> {
 /// The code of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionCode {
-    /// Address of its first instruction.
+    /// Address of the function's first instruction.
     pub begin: u64,
-    /// Its bytes.
+    /// The code of the function.
     pub bytes: Vec<u8>,
-    /// Addresses of its calls of functions that do not return.
+    /// Addresses of the calls in it of functions that do not return.
     pub ends: BTreeSet<u64>,
 }
 
-/// The places of a function's arguments at an address. An address that is not exact follows the call that the function
-/// is in.
+/// The places of a function's arguments at an address. If the address is not exact, it is the return address of the
+/// call that the function is in.
 #[must_use]
 pub fn argument_places(function: &FunctionCode, pc: u64, is_exact: bool) -> ArgumentPlaces {
     let FunctionCode { begin, bytes, ends } = function;

@@ -23,24 +23,24 @@ const KEPT: [(u16, Register); 6] = [
     (15, Register::R15),
 ];
 
-/// Index of the frame pointer in them.
+/// Index of the frame pointer in `KEPT`.
 const FRAME_POINTER_INDEX: usize = 1;
 
-/// The frame of a function at one of its instructions. Distances are in bytes, from a place up to the canonical frame
-/// address.
+/// The frame of a function at one of its instructions. A distance is counted in bytes from a place up to the canonical
+/// frame address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct StackLayout {
-    /// Distance of the stack pointer; `None` if unknown.
+    /// Distance from the stack pointer; `None` if unknown.
     pub(super) stack: Option<i64>,
-    /// Distance of the frame pointer, if it points into the frame.
+    /// Distance from the frame pointer; `None` if it does not point into the frame.
     pub(super) frame: Option<i64>,
     kept: [Kept; KEPT.len()],
 }
 
-/// A callee-saved register.
+/// The state of a callee-saved register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Kept {
-    /// Distance of the place that has the caller's value.
+    /// Distance from the place that has the caller's value; `None` if it is not stored.
     stored: Option<i64>,
     /// True if the register does not have the caller's value any more.
     is_changed: bool,
@@ -50,7 +50,7 @@ struct Kept {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Held {
     InRegister,
-    /// Below the canonical frame address.
+    /// In memory, at this distance below the canonical frame address.
     At(i64),
     Nowhere,
 }
@@ -95,7 +95,7 @@ impl StackLayout {
         kept.is_changed && kept.stored.is_none()
     }
 
-    /// Distance of an instruction's memory operand; `None` if it is not in the frame.
+    /// Distance from an instruction's memory operand; `None` if the operand is not in the frame.
     fn operand(&self, instruction: &Instruction) -> Option<i64> {
         if instruction.memory_index() != Register::None {
             return None;
@@ -182,8 +182,8 @@ impl StackLayout {
     }
 }
 
-/// The frames that a function can have at an address, each once: where it starts, and its code from there on. An
-/// address that is not exact follows a call.
+/// The frames that a function can have at an address, each once. `begin` is its start, and `code` its code from there
+/// on. If the address is not exact, it is the return address of a call.
 pub(super) fn layouts(begin: u64, code: &[u8], pc: u64, is_exact: bool) -> Vec<StackLayout> {
     let mut factory = InstructionInfoFactory::new();
     let mut open = vec![(begin, StackLayout::at_start())];

@@ -1,6 +1,6 @@
 //! Unwinds functions without call frame information: by their instructions, and by frame pointers.
 //!
-//! A caller that is not certain is not reported: a wrong one would hide frames.
+//! An uncertain caller is not reported, because a wrong one would hide frames.
 
 use super::code_flow::{Held, StackLayout, layouts};
 use crate::address_space::{CODE_BYTES_MAX, Space};
@@ -9,9 +9,9 @@ use crate::snapshot::{FRAME_POINTER, RETURN_ADDRESS, Registers, STACK_POINTER, T
 
 /// `mov $15, %rax; syscall`: the code to which a signal handler returns.
 const RETURNS_FROM_SIGNAL: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 5];
-/// Offset of the interrupted registers above the stack pointer there, in bytes.
+/// Offset of the interrupted registers from the stack pointer in that code, in bytes.
 const INTERRUPTED: u64 = 40;
-/// DWARF numbers of these registers, in that order.
+/// DWARF numbers of the interrupted registers, in their order in memory.
 const INTERRUPTED_ORDER: [u16; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16];
 /// DWARF's number of the register with a call's result.
 const RESULT: u16 = 0;
@@ -21,21 +21,23 @@ const CALL_BYTES_MAX: usize = 7;
 const WORD: u64 = 8;
 /// Operation code of a call instruction that names a function.
 const CALL: u8 = 0xe8;
-/// Bytes after the program counter to which a function can jump.
+/// Number of bytes after the program counter that are examined too: the function can jump to them.
 const CODE_BYTES_BEHIND: u64 = 4096;
-/// `mov $N, %eax; syscall`: the calls that create threads, `clone3` and `clone`. Behind them the code has no call frame
-/// information, as nothing has called the new thread.
+/// `mov $N, %eax; syscall`: the system calls that create threads, `clone3` and `clone`. The code after them has no call
+/// frame information, as nothing has called the new thread.
 const BEGINS_THREAD: [[u8; 7]; 2] = [
     [0xb8, 0xb3, 1, 0, 0, 0x0f, 5],
     [0xb8, 0x38, 0, 0, 0, 0x0f, 5],
 ];
-/// Bytes from the call to where the new thread leaves the code of both threads: `test`, `jl` of either size, `je`.
+/// Bytes from that system call to the place where the new thread leaves the code of both threads: `test`, `jl` of
+/// either size, `je`.
 const BYTES_OF_BOTH: [u64; 4] = [0, 3, 5, 9];
-/// Maximum distance of a frame pointer whose frame is searched for another return address, in bytes.
+/// Maximum distance of a frame pointer from the stack pointer, in bytes. The memory between is searched for another
+/// return address.
 const FRAME_BYTES_MAX: u64 = 64 << 10;
 
-/// Steps out of a function, if it is certain that no frame is lost. An exact address can be any instruction's; others
-/// follow a call.
+/// Unwinds to the caller of a function, if it is certain that no frame is lost. An exact address can be that of any
+/// instruction; any other is a return address.
 pub(super) fn step(
     space: &Space,
     thread: &Thread,
@@ -95,7 +97,7 @@ impl Unruled<'_> {
         self.thread.word(at).ok_or(NoStep::Missing(at))
     }
 
-    /// True for a thread that has just been created: the call that did so returns 0 in it.
+    /// True for a thread that has just been created: the system call that created it returns 0 in it.
     fn has_just_begun(&self) -> bool {
         let is_call = |behind: u64| {
             let call = self.pc.checked_sub(behind + BEGINS_THREAD[0].len() as u64);
@@ -105,7 +107,8 @@ impl Unruled<'_> {
         self.registers.get(RESULT) == Some(0) && BYTES_OF_BOTH.into_iter().any(is_call)
     }
 
-    /// The caller by the instructions of the function, which begins at `begin`; `None` if these leave a choice.
+    /// The caller by the instructions of the function, which begins at `begin`. `None` if they allow several callers,
+    /// or none.
     fn caller_of(&self, begin: u64, code: &[u8]) -> Option<Result<Step, NoStep>> {
         let layouts = layouts(begin, code, self.pc, self.is_exact);
         let mut certain: Option<Step> = None;
@@ -159,7 +162,7 @@ impl Unruled<'_> {
         })
     }
 
-    /// The caller whose return address is stored at `at`, if its call instruction names a function, and that function's
+    /// The caller whose return address is stored at `at`. `None` unless its call instruction names a function whose
     /// instructions lead to this frame.
     fn called_by(&self, at: u64) -> Option<Step> {
         let begin = called_before(self.space, self.thread.word(at)?)?;
@@ -169,8 +172,8 @@ impl Unruled<'_> {
         (step.cfa == at.wrapping_add(WORD)).then_some(step)
     }
 
-    /// The caller by the frame pointer, if this is the function's own one. Otherwise the function has left its
-    /// caller's in the register, and its own return address is further inside.
+    /// The caller by the frame pointer, if the function itself has set it. Otherwise it is the caller's frame pointer,
+    /// and the function's own return address is further inside.
     fn caller_by_frame_pointer(&self, sp: u64, frame: u64) -> Result<Step, NoStep> {
         if frame - sp > FRAME_BYTES_MAX || !self.space.is_code(self.pc) {
             return Err(NoStep::Unknown);
@@ -216,7 +219,8 @@ fn follows_call(space: &Space, pc: u64) -> bool {
     is_direct || is_indirect
 }
 
-/// Start of the function that the call instruction in front of an address names.
+/// Start of the function that the call instruction in front of an address names; `None` if there is no such
+/// instruction.
 fn called_before(space: &Space, pc: u64) -> Option<u64> {
     let code = space.code(pc.checked_sub(5)?, 5)?;
     let (CALL, distance) = (*code.first()?, code.get(1..)?) else {

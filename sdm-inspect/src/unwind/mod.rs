@@ -1,4 +1,4 @@
-//! Unwinds a stack from its innermost function to the outermost, from the bytes of a snapshot.
+//! Unwinds a stack from the innermost function to the outermost, with the bytes of a snapshot.
 
 mod arguments;
 mod code_flow;
@@ -12,7 +12,7 @@ use crate::address_space::Space;
 use crate::frame_rules::NoStep;
 use crate::snapshot::{Registers, Thread};
 
-/// Maximum number of functions of one stack; the same as requested of a debugger.
+/// Maximum number of functions of one stack, the same as is requested of gdb.
 pub(crate) const FRAMES_MAX: usize = 1025;
 
 /// A stack frame: a function that has been called and has not returned.
@@ -20,9 +20,10 @@ pub(crate) const FRAMES_MAX: usize = 1025;
 pub(crate) struct Frame {
     /// Address at which the function continues.
     pub(crate) pc: u64,
-    /// Address for lookups: a return address follows its call, and can be the start of another function.
+    /// Address for lookups, which is inside the call for a return address: the code after a call can be another
+    /// function's.
     pub(crate) lookup: u64,
-    /// True for the frame of a signal's arrival, which is no function.
+    /// True for the frame at which a signal arrived, which is no function.
     pub(crate) is_signal: bool,
     /// True for a restored tail call: the function has ended in a jump to the one it called.
     pub(crate) is_tail: bool,
@@ -39,11 +40,11 @@ pub(crate) enum End {
     Whole,
     /// Unwinding failed, or there are more functions than the maximum.
     Cut,
-    /// Up to memory at this address, which was not read.
+    /// Unwinding needs memory at this address, which was not read.
     Missing(u64),
 }
 
-/// The end at a function that has no caller.
+/// The reason for an end without a further step: `Whole` if the last function is known to have no caller, else `Cut`.
 fn end(is_bottom: bool) -> End {
     match is_bottom {
         true => End::Whole,

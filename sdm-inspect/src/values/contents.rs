@@ -7,7 +7,8 @@ use super::value::Value;
 const VARIABLE_BYTES_MAX: u64 = 4096;
 
 impl Scope<'_> {
-    /// Its variables, each with its name and its bytes up to `VARIABLE_BYTES_MAX`; `None` for one without a location.
+    /// The function's variables, each with its name and its bytes up to `VARIABLE_BYTES_MAX`. The bytes are `None` for
+    /// a variable without a location.
     pub(crate) fn contents(&self) -> Vec<(String, Option<Vec<u8>>)> {
         let variables = self.locals().into_iter();
         let contents = variables.map(|local| {
@@ -20,7 +21,7 @@ impl Scope<'_> {
         contents.collect()
     }
 
-    /// The parameters in order, with values if these are plain.
+    /// The parameters in order, each with its value; `None` if the value is not plain.
     pub(crate) fn parameters(&self) -> Vec<(String, Option<Value>)> {
         let locals = self.locals().into_iter();
         let parameters = locals.filter(|local| local.is_parameter);

@@ -6,7 +6,7 @@ use super::scope::{Object, Scope};
 use crate::elf::Slice;
 use crate::symbols::{is_fortran, text};
 
-/// Maximum number of references from an entry to the one that it is a copy of.
+/// Maximum number of references that are followed from an entry to the entry that it is a copy of.
 const HOPS_MAX: usize = 8;
 /// Maximum number of entries of a function or a file that are examined.
 const ENTRIES_MAX: usize = 1 << 16;
@@ -23,7 +23,7 @@ pub(super) struct Local {
 }
 
 impl Scope<'_> {
-    /// An attribute of an entry, or of its abstract origin or specification.
+    /// An attribute of an entry, or of its abstract origin or specification; `None` if none has it.
     pub(super) fn attribute(
         &self,
         offset: UnitOffset,
@@ -45,7 +45,7 @@ impl Scope<'_> {
         None
     }
 
-    /// The name of an entry, or of its abstract origin.
+    /// The name of an entry, or of its abstract origin; `None` if none has one.
     pub(super) fn name(&self, offset: UnitOffset) -> Option<String> {
         let mut offset = offset;
         for _ in 0..HOPS_MAX {
@@ -69,7 +69,7 @@ impl Scope<'_> {
         }
     }
 
-    /// The location and type of a variable's entry.
+    /// The location and type of a variable's entry; `None` if one of them is not known.
     pub(super) fn object(&self, offset: UnitOffset) -> Option<Object> {
         let place = self.place(offset)?;
         let kind = self.kind(offset)?;
@@ -139,7 +139,8 @@ impl Scope<'_> {
         }
     }
 
-    /// The variable with a name: the innermost local one, or else one of an enclosing function or of the file.
+    /// The variable with a name: the innermost local variable, or else a variable of an enclosing function or of the
+    /// file. `None` if it is not found.
     pub(super) fn find(&self, name: &str) -> Option<Object> {
         let locals = self.locals().into_iter().filter(|it| it.name == name);
         match locals.max_by_key(|it| it.depth) {
@@ -148,7 +149,8 @@ impl Scope<'_> {
         }
     }
 
-    /// The variable of this name in an enclosing function that has no frame.
+    /// The variable of this name in an enclosing function that has no frame of its own; `None` if it is not static, or
+    /// not found.
     fn of_host(&self, name: &str) -> Option<UnitOffset> {
         let mut hosts = self.hosts().into_iter().rev();
         hosts.find_map(|host| {

@@ -7,7 +7,7 @@ use super::value::{Number, ObjectValue, Value};
 
 /// Maximum length of an expression, in bytes.
 const BYTES_MAX: usize = 1024;
-/// Deepest nesting of an expression.
+/// Maximum nesting depth of an expression.
 const DEPTH_MAX: u32 = 32;
 
 /// The binary operators with their precedence; a longer operator precedes its own prefixes.
@@ -32,8 +32,8 @@ const OPERATORS: [(&str, u32); 18] = [
     ("%", 10),
 ];
 
-/// The value of an expression. `variable` returns the address of a variable of the program that has no debug
-/// information.
+/// The value of an expression; `None` if it cannot be computed without side effects or calls. `variable` returns the
+/// address of a variable that has no debug information.
 pub(crate) fn evaluate(
     scope: &Scope<'_>,
     expression: &str,
@@ -287,7 +287,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The indices of an element, up to the closing parenthesis.
+    /// The indices of an array element, up to the closing parenthesis; `None` if one is not a number.
     fn indices(&mut self) -> Option<Vec<i128>> {
         let mut indices = Vec::new();
         loop {
@@ -343,7 +343,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A member of the C++ object on which the function was called (`this`).
+    /// A member of the C++ object on which the function was called (`this`); `None` if there is none.
     fn of_this(&self, name: &str) -> Option<Object> {
         let this = self.scope.find("this")?;
         let this = ObjectValue(pointed(&self.scope.load(this)?)?);
@@ -362,7 +362,7 @@ fn pointed(value: &Value) -> Option<Object> {
     }
 }
 
-/// The identifier or number at the start of a text.
+/// The identifier or number at the start of a text; empty if there is none.
 fn name_at(text: &str) -> &str {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let end = text.find(|c: char| !is_part(c)).unwrap_or(text.len());

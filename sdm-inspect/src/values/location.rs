@@ -8,13 +8,13 @@ use gimli::{
 use super::scope::{Scope, Storage};
 use crate::elf::Slice;
 
-/// Maximum number of operations that are evaluated of an expression, since a file could have an endless one.
+/// Maximum number of operations of an expression that are evaluated, since a file could have an endless expression.
 const OPERATIONS_MAX: u32 = 4096;
 /// Maximum number of bytes that are read at once.
 const BYTES_MAX: u64 = 1 << 16;
 
 impl Scope<'_> {
-    /// The location of the variable of an entry.
+    /// The location of the variable of an entry; `None` if it is in several pieces, or has no location.
     pub(super) fn place(&self, offset: UnitOffset) -> Option<Storage> {
         if let Some(value) = self.attribute(offset, gimli::DW_AT_const_value) {
             return match value {
@@ -57,8 +57,8 @@ impl Scope<'_> {
         }
     }
 
-    /// A number from the debug information: a constant, or computed by an expression on the object at address
-    /// `object`.
+    /// A number from the debug information: a constant, or the result of an expression about the object at address
+    /// `object`. `None` if it cannot be computed.
     pub(super) fn computed(&self, value: &AttributeValue<Slice>, object: u64) -> Option<i128> {
         match value {
             AttributeValue::Sdata(number) => Some(i128::from(*number)),
@@ -73,7 +73,7 @@ impl Scope<'_> {
         }
     }
 
-    /// The single location that an expression evaluates to.
+    /// The single location that an expression evaluates to; `None` if there are several, or none.
     fn pieces(
         &self,
         expression: Expression<Slice>,
@@ -155,7 +155,7 @@ impl Scope<'_> {
         ValueType::from_entry(&entry).ok()?
     }
 
-    /// Bytes from the start of a location on.
+    /// The first `count` bytes at a location; `None` if they cannot be read.
     pub(super) fn bytes(&self, place: &Storage, count: u64) -> Option<Vec<u8>> {
         let length = usize::try_from(count.min(BYTES_MAX)).ok()?;
         match place {

@@ -9,11 +9,12 @@ use crate::snapshot::Registers;
 /// A function on a stack.
 pub(crate) struct Scope<'a> {
     pub(crate) unit: UnitRef<'a, Slice>,
-    /// Its entry in the debug information.
+    /// The function's entry in the debug information.
     pub(crate) function: UnitOffset,
-    /// The frame base by which the function, or the one that it is inlined into, finds its variables.
+    /// The expression for the frame base by which the function, or the function that it is inlined into, finds its
+    /// variables.
     pub(crate) frame_base: Option<Expression<Slice>>,
-    /// Its current address, as in the file.
+    /// The function's current address, as in the file.
     pub(crate) address: u64,
     /// Load bias of the file.
     pub(crate) bias: u64,

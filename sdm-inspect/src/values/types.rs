@@ -1,4 +1,4 @@
-//! Types, as far as plain values need them.
+//! Types of variables, as far as they are needed for plain values.
 
 use gimli::{AttributeValue, DwTag, UnitOffset};
 
@@ -9,12 +9,12 @@ use super::value::{Number, ObjectValue, Value};
 const HOPS_MAX: usize = 32;
 /// Maximum number of entries of a type that are examined.
 const ENTRIES_MAX: usize = 1 << 16;
-/// Deepest nesting of anonymous members.
+/// Maximum nesting depth of anonymous members.
 const DEPTH_MAX: usize = 8;
 const POINTER_BYTES: u64 = 8;
 
 impl Scope<'_> {
-    /// The type behind typedefs and qualifiers, with its tag.
+    /// The type behind typedefs and qualifiers, with its tag; `None` if it is not found.
     fn bare(&self, kind: UnitOffset) -> Option<(UnitOffset, DwTag)> {
         let mut kind = kind;
         for _ in 0..HOPS_MAX {
@@ -31,7 +31,7 @@ impl Scope<'_> {
         None
     }
 
-    /// Size of a value of a type, in bytes.
+    /// Size of a value of a type, in bytes; `None` if it is not known.
     pub(super) fn size(&self, kind: UnitOffset) -> Option<u64> {
         let mut kind = kind;
         let mut count = 1_u64;
@@ -83,7 +83,7 @@ impl Scope<'_> {
         self.attribute(offset, name)?.udata_value()
     }
 
-    /// Number of elements of an array in each dimension.
+    /// Number of elements of an array in each dimension; `None` if one is not a constant.
     fn counts(&self, array: UnitOffset) -> Option<Vec<u64>> {
         let dimensions = self.children(array).into_iter();
         let dimensions = dimensions.filter(|(_, tag)| *tag == gimli::DW_TAG_subrange_type);
@@ -98,7 +98,8 @@ impl Scope<'_> {
         counts.collect()
     }
 
-    /// An element of a Fortran array; its bounds may be in a descriptor in place of its type.
+    /// An element of a Fortran array; `None` if it is not found. The bounds of the array can be in a descriptor in
+    /// place of its type.
     pub(super) fn element(&self, array: &Object, indices: &[i128]) -> Option<Object> {
         let (kind, tag) = self.bare(array.kind)?;
         let Storage::At(descriptor) = array.place else {
@@ -152,7 +153,7 @@ impl Scope<'_> {
         })
     }
 
-    /// Loads the value of a variable; a variable that is not a scalar stays an object.
+    /// Loads the value of a variable; `None` if it cannot be read. A variable that is not a scalar stays an object.
     pub(super) fn load(&self, object: Object) -> Option<Value> {
         let (kind, tag) = self.bare(object.kind)?;
         match tag {
@@ -201,7 +202,7 @@ impl Scope<'_> {
         }
     }
 
-    /// The value of an enumerator that is declared in the unit.
+    /// The value of an enumerator that is declared in the unit; `None` if there is none of this name.
     pub(super) fn enumerator(&self, name: &str) -> Option<i128> {
         let root = self.unit.header.root_offset();
         let kinds = self.children(root).into_iter();
@@ -252,7 +253,7 @@ impl Scope<'_> {
         })
     }
 
-    /// The member of a structure with this name.
+    /// The member of a structure with this name; `None` if there is none.
     pub(super) fn member(&self, of: &ObjectValue, name: &str) -> Option<Object> {
         self.member_within(&of.0, name, 0)
     }

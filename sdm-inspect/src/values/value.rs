@@ -12,9 +12,9 @@ const INT_BYTES: u64 = 4;
 pub(crate) enum Value {
     /// An integer.
     Number(Number),
-    /// An address, and the type of its target, if known.
+    /// An address, and the type of its target; `None` if that is not known.
     Pointer { at: u64, to: Option<UnitOffset> },
-    /// A value that is not plain.
+    /// A structure, or another value that is not a scalar.
     Object(ObjectValue),
 }
 
@@ -22,10 +22,10 @@ pub(crate) enum Value {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Number {
     pub(crate) value: i128,
-    /// Size of its type, in bytes.
+    /// Size of the number's type, in bytes.
     pub(super) bytes: u64,
     pub(super) is_unsigned: bool,
-    /// Its name in the program.
+    /// Name of the enumerator with this value; `None` for a plain number.
     pub(crate) name: Option<String>,
 }
 

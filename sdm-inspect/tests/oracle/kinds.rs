@@ -48,7 +48,7 @@ fn stacks_of_a_thousand_threads_are_read() {
     assert_eq!(counting.end(), "0\n");
 }
 
-/// More is read of it than the first 64 KiB.
+/// The stack is deeper than the first 64 KiB that are read of it.
 #[test]
 fn stack_of_two_megabytes_is_read_to_its_end() {
     let program = Program::new(DEEP, "O0");
@@ -87,7 +87,7 @@ fn function_without_unwind_information_hides_no_caller() {
     }
 }
 
-/// As gdb shows it.
+/// gdb shows the same callers.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn call_through_null_pointer_shows_its_callers() {
@@ -100,7 +100,7 @@ fn call_through_null_pointer_shows_its_callers() {
     }
 }
 
-/// As gdb shows it.
+/// gdb shows the same callers.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn call_through_wild_pointer_shows_its_callers() {
@@ -113,7 +113,7 @@ fn call_through_wild_pointer_shows_its_callers() {
     }
 }
 
-/// As gdb shows it. A stub has no symbol of its own, and the nearest one is that of the code for the start.
+/// gdb shows the same name. A stub has no symbol of its own, and the nearest symbol is that of the startup code.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn stub_of_a_library_call_has_the_name_of_its_function() {
@@ -183,7 +183,7 @@ fn stack_of_a_thread_that_was_just_created_is_whole() {
     child.wait().unwrap();
 }
 
-/// Nobody knows where generated code keeps its return address: the frame pointer in the register is that of `main`.
+/// The place of the return address in generated code is unknown: the frame pointer in the register is that of `main`.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn stack_through_generated_code_is_not_taken_for_whole() {

@@ -15,18 +15,19 @@ use sdm_inspect::stack::{ProcessStacks, StackFrame};
 
 use programs::{C, CLANG, CLONED, CONTEXTS, CXX, FORTRAN, Program, RUST, VARIANTS};
 
-/// The reason why stacks differ from gdb's. There is no other.
+/// A reason why stacks may differ from gdb's. No other reason is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
-    /// gdb leaves out functions that were inlined into one of another unit, and their parents' names. llvm-symbolizer has
-    /// them as we do.
+    /// gdb leaves out functions that were inlined into a function of another unit, and the names of their parents.
+    /// llvm-symbolizer shows them as we do.
     OtherUnit,
-    /// Without call frame information gdb goes on with what is no frame. We follow the instructions of the functions,
+    /// Without call frame information gdb shows frames that do not exist. We follow the instructions of the functions
     /// to the stack's end.
     NoRules,
-    /// As [`Cause::NoRules`]; gdb also has a library's file name as the loader was told it, a link.
+    /// As [`Cause::NoRules`]. In addition gdb shows the file name by which the loader was told a library, which is a
+    /// link.
     NoRulesAndLink,
-    /// gdb goes on behind `__start_context`, into which no call has been made. eu-stack goes on with other frames.
+    /// gdb shows frames beyond `__start_context`, which no function has called. eu-stack shows other frames there.
     ContextBottom,
 }
 
@@ -34,8 +35,8 @@ enum Cause {
 struct Difference {
     program: &'static str,
     cause: Cause,
-    /// Maximum number of frames between the equal ones, of all threads, in ours and in gdb's stacks; only gdb's where
-    /// these are no frames. It may only fall.
+    /// Maximum number of differing frames, of all threads, in our and in gdb's stacks; only those of gdb where gdb's do
+    /// not exist. It may only fall.
     frames_max: usize,
 }
 
@@ -120,7 +121,7 @@ struct Differing {
 }
 
 impl Differing {
-    /// `None` where both stacks are the same and whole.
+    /// The differing frames; `None` if both stacks are the same and whole.
     fn of(is_whole: bool, mut ours: Vec<Row>, mut gdb: Vec<Row>) -> Option<Self> {
         while let (Some(own), Some(other)) = (ours.last(), gdb.last())
             && same(own, other)
@@ -145,7 +146,8 @@ impl Differing {
 }
 
 impl Difference {
-    /// True if this explains what differs: no frame of the program's own source, except where gdb leaves names out.
+    /// True if the cause explains the differing frames. They are not of the program's own source, except where gdb
+    /// leaves names out.
     fn explains(&self, found: &[Differing]) -> bool {
         let source = self.program.split(' ').next().unwrap();
         let is_user = |row: &Row| row.1 == source;

@@ -29,7 +29,7 @@ pub(crate) const BUSY: Language = Language {
     source: "busy.c",
     ..C
 };
-/// The second thread cannot be stopped for as long as it lives.
+/// A program whose second thread can never be stopped.
 pub(crate) const HELD: Language = Language {
     source: "held.c",
     ..C
@@ -71,14 +71,14 @@ pub(crate) const NULL_CALL: Language = Language {
     threads: 1,
     ..C
 };
-/// Runs in the code by which it calls a library.
+/// A program that runs in the PLT stub by which it calls a library.
 pub(crate) const STUB: Language = Language {
     source: "stub.c",
     options: &["-fno-pie", "-no-pie", "-Wl,-z,lazy", "-Wl,-z,norelro"],
     threads: 1,
     ..C
 };
-/// A call of an address without code.
+/// A program that calls an address without code.
 pub(crate) const WILD_CALL: Language = Language {
     source: "wild_call.c",
     threads: 1,
@@ -89,7 +89,7 @@ pub(crate) const OVERFLOW: Language = Language {
     threads: 1,
     ..C
 };
-/// Creates a thread at a byte of its input.
+/// A program that creates a thread when it reads a byte.
 pub(crate) const NEWBORN: Language = Language {
     source: "newborn.c",
     ..C
@@ -99,12 +99,12 @@ pub(crate) const GENERATED: Language = Language {
     threads: 1,
     ..C
 };
-/// Its main thread ends.
+/// A program whose main thread has ended.
 pub(crate) const HEADLESS: Language = Language {
     source: "headless.c",
     ..C
 };
-/// A library that a looker preloads.
+/// A library that is preloaded into a looker.
 pub(crate) const EXEC_WHILE_SEIZED: Language = Language {
     source: "exec_while_seized.c",
     options: &["-shared", "-fPIC"],
@@ -210,7 +210,7 @@ impl Program {
         Self::of(language, variant, options)
     }
 
-    /// The C program with musl.
+    /// The C program, compiled with musl.
     pub(crate) fn musl(options: &[&'static str]) -> Self {
         let language = Language {
             compiler: "musl-gcc",

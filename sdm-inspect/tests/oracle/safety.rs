@@ -17,7 +17,7 @@ use sdm_system::proc;
 use crate::programs::{BUSY, C, HELD, Program};
 use crate::{PATIENCE, look, look_with};
 
-/// Number of times that a looker is killed; at most 21 ms after it was asked.
+/// Number of times that a looker is killed, each at most 21 ms after a request.
 const KILLS: u32 = 200;
 const LOOKS: usize = 100;
 
@@ -25,7 +25,7 @@ pub(crate) fn looker() -> Looker {
     Looker::start(env!("CARGO_BIN_EXE_sdm-looker").as_ref(), true).unwrap()
 }
 
-/// Waits until no thread of a process is traced. Fails if one is then stopped or has ended.
+/// Waits until no thread of a process is traced. Fails if a thread is stopped then, or has ended.
 pub(crate) fn assert_at_large(pid: i32) {
     let process = proc::of(pid);
     let until = Instant::now() + PATIENCE;

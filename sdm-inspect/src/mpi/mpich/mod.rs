@@ -1,10 +1,10 @@
-//! Ranks of MPICH's communicators, read from its memory.
+//! Ranks of MPICH's communicators, read from the memory of a process.
 //!
 //! MPICH's structures differ between versions and have neither symbols nor debug information. But each communicator
 //! begins with its handle, and two of them are fully known: `MPI_COMM_WORLD` and `MPI_COMM_SELF`, which are adjacent.
-//! Their size and the position of the ranks are learned from these two. Later reads by that layout are trusted only
-//! if they are consistent: the handle is the communicator's own, its ranks are distinct ranks of the job, and the
-//! process itself has the stated rank.
+//! The size of a communicator and the position of its ranks are learned from these two. Later reads by that layout are
+//! trusted only if they are consistent: the handle is the communicator's own, its ranks are distinct ranks of the job,
+//! and the process itself has the stated rank.
 
 mod objects;
 mod receives;
@@ -32,7 +32,7 @@ const VARIABLES_BYTES_MAX: usize = 16 << 20;
 /// Context ids of `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
 const CONTEXTS: [i32; 2] = [0, 0x0010_0010];
 const RANKS_MAX: i32 = 1 << 20;
-/// Maximum number of communicators of each list that are searched for processes of other jobs.
+/// Maximum number of communicators that are searched for processes of other jobs: of the array, and of the first block.
 const COMMUNICATORS_MAX: u32 = 256;
 
 /// Size of a table of ranks, and offsets of its fields, in bytes. A table begins with its kind, group and count. A
@@ -45,8 +45,8 @@ const TABLE_DISTANCE: usize = 16;
 const TABLE_BLOCK: usize = 20;
 const TABLE_LIST: usize = 32;
 const NO_TABLE: i32 = 11;
-/// Offsets in a group of its size, of the process's rank in it, and of the address of its list of ranks. An entry of the
-/// list begins with a rank of the job. In bytes.
+/// Offsets in a group, in bytes: of its size, of the process's rank in it, and of the address of its list of ranks. An
+/// entry of the list begins with a rank of the job.
 const GROUP_COUNT: usize = 8;
 const GROUP_RANK: usize = 12;
 const GROUP_LIST: usize = 24;
@@ -59,9 +59,9 @@ pub struct Mpich<'a> {
     variables: Vec<Piece>,
     /// Communicators other than the two predefined ones, if there are any.
     communicators: Option<Objects>,
-    /// Offset in a communicator of its size. The process's rank follows, and the context id precedes it.
+    /// Offset of the size in a communicator. The process's rank follows the size, and the context id precedes it.
     count: usize,
-    /// Offset in a communicator of its table of ranks. The table of a remote group follows it.
+    /// Offset of the table of ranks in a communicator. The table of a remote group follows it.
     table: usize,
     /// The process's rank in the job, and the size of the job.
     rank: u32,
@@ -155,7 +155,7 @@ impl<'a> Mpich<'a> {
         Some(Members::Between(ours, theirs))
     }
 
-    /// The members of a group; `None` if it is not found.
+    /// The members of a group, as ranks of the job; `None` if it is not found.
     pub fn group(&self, handle: u32) -> Option<Members> {
         let (_, group) = self.groups()?.object(self.memory, handle)?;
         self.ranks_of_group(&group).map(Members::Of)
@@ -201,7 +201,7 @@ impl<'a> Mpich<'a> {
         all.any(|one| matches!(self.members_of(&one), Some(Members::WithOtherJobs)))
     }
 
-    /// The context id of an intracommunicator: equal at all its ranks.
+    /// The context id of an intracommunicator, equal at all its ranks; `None` if the communicator is not found.
     pub fn context(&self, handle: u32) -> Option<i64> {
         self.context_of(&self.communicator(handle)?).map(i64::from)
     }
@@ -219,7 +219,7 @@ impl<'a> Mpich<'a> {
         context.filter(|_| self.tells_contexts && halves[0] == halves[1])
     }
 
-    /// The ranks of the job in a table; `None` unless they are distinct.
+    /// The ranks of the job in a table; `None` if they are not distinct ranks of the job.
     fn ranks(&self, one: &Piece, table: usize) -> Option<Vec<u32>> {
         let number = |at| one.number(table + at);
         let count = Some(number(TABLE_COUNT)).filter(|count| (1..=RANKS_MAX).contains(count))?;

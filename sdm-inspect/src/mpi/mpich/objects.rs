@@ -1,4 +1,5 @@
-//! MPICH's objects with handles: each object begins with its handle. Some are in one array, the others in blocks.
+//! MPICH's objects with handles: each object begins with its handle. The first objects of a kind are in one array, the
+//! others in blocks.
 
 use super::{Piece, WORD};
 use crate::memory::Memory;
@@ -25,17 +26,17 @@ const BLOCKS_WORDS: usize = 6;
 /// The objects of one kind.
 pub(super) struct Objects {
     kind: u32,
-    /// Size of each, in bytes.
+    /// Size of each object, in bytes.
     size_bytes: usize,
     /// Address of the array of the first objects.
     first: u64,
-    /// Possible addresses of the list of blocks of the others.
+    /// Possible addresses of the list of blocks, with the objects that are not in the first array.
     blocks: Vec<u64>,
 }
 
 impl Objects {
-    /// Finds the objects of a kind by MPICH's description among its variables: the kind, the object size, and the
-    /// address of the first objects.
+    /// Finds the objects of a kind by MPICH's description in its variables: the kind, the object size, and the address
+    /// of the first objects. `None` if there is no such description.
     pub(super) fn find(
         memory: &dyn Memory,
         variables: &[Piece],
@@ -66,12 +67,13 @@ impl Objects {
         variables.iter().find_map(in_block)
     }
 
-    /// The object of a handle with a reference, and its address.
+    /// The object with this handle, if its reference count is not 0, and its address. `None` for other handles.
     pub(super) fn object(&self, memory: &dyn Memory, handle: u32) -> Option<(u64, Piece)> {
         self.any(memory, handle).filter(|(_, one)| is_owned(one))
     }
 
-    /// Like `object`, also for freed objects, which keep their handles, and for those without a reference count.
+    /// Like [`Self::object`], also for freed objects, which keep their handles, and for objects without a reference
+    /// count.
     pub(super) fn any(&self, memory: &dyn Memory, handle: u32) -> Option<(u64, Piece)> {
         let index = handle & INDEX;
         let at = |list: u64, index: u32| {
@@ -94,13 +96,13 @@ impl Objects {
         }
     }
 
-    /// The objects with a reference in the first array and in the first block, at most this many of each.
+    /// The objects with a reference count above 0 in the first array and in the first block, at most `most` of each.
     pub(super) fn all(&self, memory: &dyn Memory, most: u32) -> impl Iterator<Item = Piece> {
         let every = self.every(memory, most).map(|(_, one)| one);
         every.filter(is_owned)
     }
 
-    /// Like `all`, also for freed objects and for those without a reference count, each with its address.
+    /// Like [`Self::all`], also for freed objects and for those without a reference count, each with its address.
     pub(super) fn every(
         &self,
         memory: &dyn Memory,
@@ -120,7 +122,7 @@ pub(super) fn is_later(handle: u32, kind: u32) -> bool {
     [DIRECT, INDIRECT].map(of_kind).contains(&(handle >> KIND))
 }
 
-/// True for an object with a reference.
+/// True for an object whose reference count is above 0.
 fn is_owned(one: &Piece) -> bool {
     one.number(4) > 0
 }

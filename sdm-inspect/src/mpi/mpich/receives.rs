@@ -1,7 +1,7 @@
-//! The peer of an MPICH receive through UCX.
+//! The peers of MPICH's receives through UCX, and its unexpected messages.
 //!
-//! MPICH's request and UCX's refer to each other. UCX holds context id, rank and tag as one number, with a mask of
-//! the bits that must match.
+//! MPICH's request and UCX's refer to each other. UCX holds context id, rank and tag as one number, with a mask of the
+//! bits that must match.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,35 +15,36 @@ const KIND: usize = 8;
 const RECEIVE: i32 = 2;
 const PERSISTENT_RECEIVE: i32 = 4;
 const COLLECTIVE: i32 = 10;
-/// Bytes of a request in which its completion counter is.
+/// Number of bytes at the start of a request that contain its completion counter.
 const COUNTER_BYTES: usize = 64;
-/// Bytes in front of MPICH's part of a receive that are read of UCX's part.
+/// Number of bytes of UCX's part of a receive that are read. They precede MPICH's part.
 const UCX_BYTES: usize = 0x140;
-/// Position of context id and rank in the number, in bits. The tag is in the lowest bits.
+/// Positions of context id and rank in UCX's number of a message, in bits. The tag is in the lowest bits.
 const CONTEXT: u32 = 48;
 const RANK: u32 = 32;
 /// The bit of a context id that stands for the messages of collective operations.
 const OF_COLLECTIVES: u16 = 1;
-/// Mask of the rank in the number. Higher bits of a rank are cut off.
+/// Mask of the rank in UCX's number of a message. Higher bits of a rank are cut off.
 const RANKS: u64 = 0xffff;
 /// Mask bits of a receive from one rank, further bits for one tag, and bits that are never set.
 const OF_ONE_RANK: u64 = 0xffff_ffff_9000_0000;
 const OF_ONE_TAG: u64 = 0x0fff_ffff;
 const NEVER: u64 = 0x6000_0000;
-/// Maximum number of communicators and most requests that are examined.
+/// Maximum number of communicators, and of requests, that are examined.
 const COMMUNICATORS_MAX: u32 = 256;
 const REQUESTS_MAX: u32 = 256;
-/// Maximum number of UCX receives examined. Each of them refers to the same worker, and any of its words may be that
-/// reference.
+/// Maximum number of UCX receives that are examined. Each of them has a reference to the same worker, which can be any
+/// of its words.
 const RECEIVES_MAX: usize = 4;
-/// Bytes of UCX's worker that are examined, in which the list of received messages begins.
+/// Number of bytes of UCX's worker that are examined. The list of received messages begins in them.
 const WORKER_BYTES: usize = 4096;
-/// Offsets after a message's list node: its length, the length of its header, and its number. In bytes.
+/// Offsets after a message's list node, in bytes: of the message's length, of the length of its header, and of its
+/// number.
 const MESSAGE_BYTES: usize = 40;
 const LENGTH: usize = 16;
 const HEAD_LENGTH: usize = 20;
 const NUMBER: usize = 32;
-/// Length of the header of an MPI message, in bytes: the number only.
+/// Length of the header of an MPI message, in bytes: the header is only the number.
 const MESSAGE_HEAD: i32 = 8;
 /// Maximum number of messages that are examined.
 const MESSAGES_MAX: usize = 64;
@@ -52,7 +53,7 @@ const MESSAGES_MAX: usize = 64;
 pub struct Receives<'a> {
     mpich: &'a Mpich<'a>,
     requests: Objects,
-    /// The communicators with each context id.
+    /// The communicators, by context id.
     communicators: BTreeMap<u16, Vec<Piece>>,
 }
 
@@ -60,7 +61,8 @@ impl Mpich<'_> {
     /// Distance from the context id of a communicator to that of its collective operations.
     pub const OF_COLLECTIVES: i64 = OF_COLLECTIVES as i64;
 
-    /// The receives; `None` if UCX gets other numbers than the communicators' context ids.
+    /// The pending receives. `None` if UCX's numbers do not have the communicators' context ids, or if requests are not
+    /// found.
     pub fn receives(&self) -> Option<Receives<'_>> {
         if !self.tells_contexts {
             return None;
@@ -94,7 +96,7 @@ impl Receives<'_> {
         }
     }
 
-    /// The communicator of a request of an incomplete nonblocking collective operation.
+    /// The communicator of a request of an incomplete nonblocking collective operation; `None` for other requests.
     pub fn collective(&self, request: u32) -> Option<u32> {
         let memory = self.mpich.memory;
         let (address, block) = self.requests.object(memory, request)?;
@@ -110,8 +112,7 @@ impl Receives<'_> {
         })
     }
 
-    /// The receives that wait for their message in the communicator with this context id; empty if a receive of the
-    /// process names no rank.
+    /// The pending receives in the communicator with this context id; empty if a receive of the process names no rank.
     pub fn posted(&self, context: i64) -> Vec<Message> {
         let requests = self.requests.every(self.mpich.memory, REQUESTS_MAX);
         let receives =
@@ -123,8 +124,8 @@ impl Receives<'_> {
         messages
     }
 
-    /// The tags of the unexpected messages from a rank: those that have arrived but are not received. `context` is
-    /// the communicator's context id, `source` the rank in it.
+    /// The tags of the unexpected messages from a rank: messages that have arrived but are not received. `context` is
+    /// the communicator's context id, `source` the rank in the communicator.
     pub fn unexpected(&self, context: i64, source: usize) -> Vec<i32> {
         let numbers = u64::try_from(context).ok().zip(u64::try_from(source).ok());
         let is_kept = |(context, source): &(u64, u64)| *context <= RANKS && *source <= RANKS;
@@ -145,7 +146,8 @@ impl Receives<'_> {
         tags.find(|tags| !tags.is_empty()).unwrap_or_default()
     }
 
-    /// The tags of the messages with this number in a list of the worker at the address; empty if there is no worker.
+    /// The tags of the messages with this number that the UCX worker at the address has received; empty if there is no
+    /// worker.
     fn come(&self, worker: u64, wanted: u64) -> Vec<i32> {
         let memory = self.mpich.memory;
         let Some(piece) = Piece::read_some(memory, worker, WORKER_BYTES) else {
@@ -212,7 +214,7 @@ impl Receives<'_> {
         })
     }
 
-    /// UCX's number and mask of the receive with this request; `None` if it is not one.
+    /// UCX's number and mask of the receive with this request; `None` if there is no such receive at the address.
     fn by_ucx(&self, address: u64, request: u64) -> Option<(u64, u64)> {
         let words = self.of_ucx(address, request)?;
         let pairs = words.windows(2).map(|pair| (pair[0], pair[1]));
@@ -223,7 +225,7 @@ impl Receives<'_> {
         }))
     }
 
-    /// UCX's words of the receive with this request; `None` if it is not one.
+    /// UCX's words of the receive with this request; `None` if there is no such receive at the address.
     fn of_ucx(&self, address: u64, request: u64) -> Option<Vec<u64>> {
         let from = address.checked_sub(UCX_BYTES as u64)?;
         let block = Piece::read(self.mpich.memory, from, UCX_BYTES)?;
@@ -231,7 +233,8 @@ impl Receives<'_> {
         words.contains(&request).then_some(words)
     }
 
-    /// The ranks of the only communicator with this context id; no more than a rank's bits in the number allow.
+    /// The ranks of the only communicator with this context id. `None` if there are several, or if it has more ranks
+    /// than UCX's number can hold.
     fn ranks_of(&self, context: u16) -> Option<Vec<u32>> {
         let [one] = &self.communicators.get(&context)?[..] else {
             return None;
@@ -243,7 +246,7 @@ impl Receives<'_> {
     }
 }
 
-/// True if a request's completion counter, which it refers to, shows that the request is pending.
+/// True if a request's completion counter shows that the request is pending. The request has a pointer to the counter.
 fn is_to_come(address: u64, block: &Piece) -> bool {
     let mut words = block.words().take(COUNTER_BYTES / WORD);
     let counter = words.find_map(|word| {

@@ -1,8 +1,8 @@
 //! Windows of MPICH, and the window locks and epochs between groups of ranks that a process has open.
 //!
-//! A window has a communicator of its own, which is freed with it. It has a table (`uthash`) with an object for each
-//! rank whose part of the window was used. The object's hash handle points to its key, the rank, and the lock state
-//! is in front of the key.
+//! A window has a communicator of its own, which is freed with the window. The window has a table (`uthash`) with an
+//! object for each rank whose part of the window was used. The object's hash handle points to its key, the rank, and
+//! the lock state is in front of the key.
 
 use sdm_debug::probe::{ArgumentRole, WindowLock};
 
@@ -12,7 +12,8 @@ use crate::mpi::{GroupEpoch, Piece, WINDOWS_MAX, WORD};
 
 /// Bytes of a rank's object that are examined.
 const TARGET_BYTES: usize = 160;
-/// Offsets in the hash handle, in bytes: the next one, and the pointer to the key, followed by the key's length.
+/// Offsets in the hash handle, in bytes: of the pointer to the next object, and of the pointer to the key. The key's
+/// length follows.
 const NEXT: usize = 16;
 const KEY: usize = 40;
 /// Offsets in front of the rank, in bytes: the kind of epoch, and the lock state.
@@ -21,10 +22,10 @@ const LOCKED: usize = 8;
 /// The kinds of epochs that `MPI_Win_lock` and `MPI_Win_lock_all` begin.
 const IS_LOCK: i32 = 1;
 const IS_LOCK_OF_ALL: i32 = 6;
-/// Offset of the count of granted locks after the kind of a window's own epoch, in bytes.
+/// Offset of the count of granted locks, in bytes, from the kind of a window's own epoch.
 const GIVEN: usize = 32;
 const TARGETS_MAX: usize = 4096;
-/// Offsets after the kinds of a window's own epochs, of access and of exposure, of the group of either, in bytes.
+/// Offsets of the group of an access epoch and of an exposure epoch, in bytes, from the kind of the epoch.
 const ACCESS_GROUP: usize = 16;
 const EXPOSURE_GROUP: usize = 40;
 /// The kinds of an access epoch that `MPI_Win_start` is about to begin, and has begun, and that of an exposure epoch.
@@ -42,7 +43,7 @@ impl Mpich<'_> {
         is_later(handle, GROUPS)
     }
 
-    /// The context id of a window's communicator, and its ranks.
+    /// The context id of a window's communicator, and its ranks; `None` if the window is not found.
     pub fn window(&self, handle: u32) -> Option<(i64, Members)> {
         let (_, window) = self.windows()?.any(self.memory, handle)?;
         let (context, ranks) = self.of_window(&window)?;
@@ -106,7 +107,7 @@ impl Mpich<'_> {
         Objects::find(self.memory, &self.variables, (WINDOWS, None))
     }
 
-    /// The context id and the ranks of a window's communicator.
+    /// The context id and the ranks of a window's communicator; `None` if it is not found.
     fn of_window(&self, window: &Piece) -> Option<(i64, Vec<u32>)> {
         let all = self.communicators.as_ref()?;
         let mut communicators = window.words().filter_map(|word| {
@@ -128,7 +129,8 @@ impl Mpich<'_> {
         ranks.collect()
     }
 
-    /// Reads a target object: its rank if the lock is held, and the address of the next object.
+    /// Reads a target object: its rank, `None` unless its lock is held, and the address of the next object. `None` if
+    /// there is no target object at the address.
     fn target(&self, address: u64) -> Option<(Option<usize>, u64)> {
         let piece = Piece::read_some(self.memory, address, TARGET_BYTES)?;
         let mut keys =
@@ -146,7 +148,7 @@ impl Mpich<'_> {
     }
 }
 
-/// True for a window of which this process holds the locks of all ranks.
+/// True if this process holds the locks of all ranks of a window.
 fn has_all(window: &Piece, count: usize) -> bool {
     let mut places = (0..window.0.len().saturating_sub(GIVEN)).step_by(4);
     places.any(|at| {

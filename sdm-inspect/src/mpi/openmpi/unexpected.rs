@@ -1,7 +1,8 @@
-//! Unexpected messages of Open MPI, those that arrived before a matching receive, and receives before their message.
+//! Unexpected messages of Open MPI, which have arrived before a matching receive, and pending receives, which were
+//! called before their message.
 //!
-//! The PML `ob1` keeps a list of either for each rank of a communicator. Its objects begin with their class, which has
-//! a name; they are found by it.
+//! The PML `ob1` keeps a list of both for each rank of a communicator. Its objects begin with their class, which has a
+//! name; the lists are found by these names.
 
 use super::{COMMUNICATOR_BYTES, OpenMpi, RANKS_MAX, words};
 use crate::mpi::{Message, Piece, WORD};
@@ -10,7 +11,7 @@ use crate::mpi::{Message, Piece, WORD};
 const OF_COMMUNICATOR: &str = "mca_pml_ob1_comm_t";
 const OF_RANK: &str = "mca_pml_ob1_comm_proc_t";
 const LIST: &str = "opal_list_t";
-/// Maximum number of bytes that are read of each.
+/// Maximum numbers of bytes that are read of the structures for a communicator and for a rank.
 const OF_COMMUNICATOR_BYTES: usize = 512;
 const OF_RANK_BYTES: usize = 256;
 /// Offset of the sentinel in a list, and of the next pointer in an item, in bytes.
@@ -24,7 +25,7 @@ const TAG: usize = 64;
 const MESSAGES_MAX: usize = 64;
 
 impl OpenMpi<'_> {
-    /// The tags of the program's unexpected messages from a rank: those that have arrived but are not received.
+    /// The tags of the program's unexpected messages from a rank: messages that have arrived but are not received.
     pub fn unexpected(&self, communicator: u64, source: usize) -> Vec<i32> {
         let ranks = self.ranks_of(communicator).unwrap_or_default();
         let rank = ranks.get(source);
@@ -33,8 +34,7 @@ impl OpenMpi<'_> {
         list.map(|list| self.tags(list, source)).unwrap_or_default()
     }
 
-    /// The receives that wait for their message in a communicator, with their requests; empty if one of them is from any
-    /// rank.
+    /// The pending receives of a communicator, each with its request; empty if one of them is from any rank.
     pub fn posted(&self, communicator: u64) -> Vec<(u64, Message)> {
         let own = self.of_communicator(communicator);
         let lists = own.map(|(address, block, _)| self.lists_in(address, block.len()));
@@ -54,7 +54,8 @@ impl OpenMpi<'_> {
         requests.filter_map(message).collect()
     }
 
-    /// The addresses of a communicator's objects for its ranks; not an object for a rank without messages.
+    /// The addresses of `ob1`'s objects for the ranks of a communicator; `None` if they are not found. For a rank
+    /// without messages the address is not that of an object.
     fn ranks_of(&self, communicator: u64) -> Option<Vec<u64>> {
         let (_, block, count) = self.of_communicator(communicator)?;
         let known: Vec<u64> = block.words().collect();
@@ -66,7 +67,8 @@ impl OpenMpi<'_> {
         })
     }
 
-    /// The address and the content of `ob1`'s object for a communicator, and the number of its ranks.
+    /// The address and the content of `ob1`'s object for a communicator, and the number of its ranks; `None` if it is
+    /// not found.
     fn of_communicator(&self, communicator: u64) -> Option<(u64, Piece, usize)> {
         let head = Piece::read(self.memory, communicator, COMMUNICATOR_BYTES)?;
         let count = self.group(head.word(*self.layout.groups.first()?), RANKS_MAX)?;
@@ -83,7 +85,8 @@ impl OpenMpi<'_> {
         (self.class_of(&found)? == OF_RANK).then_some(found.len())
     }
 
-    /// The addresses of the lists in the object of a rank, in their order.
+    /// The addresses of the lists in the object of a rank, in their order; `None` if there is no such object at the
+    /// address.
     fn lists(&self, rank: u64) -> Option<Vec<u64>> {
         Some(self.lists_in(rank, self.size_of_rank(rank)?))
     }

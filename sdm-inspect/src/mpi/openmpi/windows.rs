@@ -1,9 +1,10 @@
 //! Windows of Open MPI, and the window locks and epochs between groups of ranks that a process has open.
 //!
-//! A window has a module that moves its data, with a communicator of its own. The modules `pt2pt` and `rdma` keep an
-//! object for each lock, which begins with its class, and the class has a name. If all ranks share memory the module
-//! `sm` has a list of this process's lock state for each rank. The group of an access epoch is in such an object too, and
-//! that of an exposure epoch in the module. `sm` has both in front of its list of locks.
+//! A window has a module, the part of Open MPI that moves the window's data. The module has a communicator of its own.
+//! The modules `pt2pt` and `rdma` keep an object for each lock, which begins with its class, and the class has a name.
+//! If all ranks share memory the module
+//! `sm` has a list of this process's lock state for each rank. The group of an access epoch is in such an object too,
+//! and that of an exposure epoch in the module. `sm` has both in front of its list of locks.
 
 use sdm_debug::probe::{ArgumentRole, WindowLock};
 
@@ -23,7 +24,7 @@ const MODULE_BYTES: usize = 8 << 10;
 /// functions, in bytes.
 const FUNCTIONS: std::ops::Range<usize> = 3..19;
 const LIBRARY_BYTES: u64 = 64 << 20;
-/// Bytes of the list of all windows in which its array's address is.
+/// Number of bytes of the list of all windows that contain the address of its array.
 const LIST_BYTES: usize = 192;
 /// Offsets in a table: its entries, its capacity, and the size of an entry. In bytes.
 const TABLE_ENTRIES: usize = 16;
@@ -53,7 +54,7 @@ const SM_FIRST: usize = 16;
 /// Offsets in front of `sm`'s mutex of the groups of an access epoch and of an exposure epoch, in bytes.
 const SM_ACCESS: usize = 56;
 const SM_EXPOSURE: usize = 48;
-/// Largest distance from the common part to the first rank's part, in bytes.
+/// Maximum distance from the shared part to the first rank's part, in bytes.
 const SM_SHARED_BYTES: u64 = 4096;
 /// `sm`'s states of an exclusive and of a shared lock; the latter is the greatest state.
 const SM_HELD: [i32; 2] = [2, 3];
@@ -67,7 +68,7 @@ struct WindowModule {
 }
 
 impl OpenMpi<'_> {
-    /// The context id of a window's communicator, and its ranks.
+    /// The context id of a window's communicator, and its ranks; `None` if the window is not found.
     pub fn window(&self, window: u64) -> Option<(i64, Members)> {
         let module = self.module(window)?;
         Some((module.context, Members::Of(module.ranks)))
@@ -128,7 +129,7 @@ impl OpenMpi<'_> {
         epochs.collect()
     }
 
-    /// The addresses of all windows.
+    /// The addresses of all windows; `None` if the list is not found.
     fn windows(&self, list: u64) -> Option<Vec<u64>> {
         let head = Piece::read(self.memory, list, LIST_BYTES)?;
         let bytes = WINDOWS_MAX as usize * WORD;
@@ -163,7 +164,7 @@ impl OpenMpi<'_> {
         })
     }
 
-    /// Ranks with a lock that the modules `pt2pt` and `rdma` keep an object for.
+    /// Ranks with a lock for which the module `pt2pt` or `rdma` keeps an object.
     fn kept<'b>(&'b self, module: &'b WindowModule) -> impl Iterator<Item = i32> + 'b {
         let places = (0..module.piece.0.len() / WORD).map(|at| at * WORD);
         let kept = places.flat_map(move |at| {
@@ -183,7 +184,7 @@ impl OpenMpi<'_> {
         kept.filter_map(move |address| self.lock(module, address))
     }
 
-    /// The references to the entries of a table inside a module.
+    /// The addresses in the entries of a table, which is at this offset of a module; `None` if no table is there.
     fn entries(&self, module: &Piece, at: usize) -> Option<Vec<u64>> {
         let room = usize::try_from(module.word(at + TABLE_ROOM)).ok()?;
         let room = Some(room).filter(|room| *room <= ENTRIES_MAX)?;
@@ -192,7 +193,8 @@ impl OpenMpi<'_> {
         Some(entries.words().filter(|word| *word != 0).collect())
     }
 
-    /// The locked rank of a lock object; negative if the parts of all ranks are locked.
+    /// The locked rank of a lock object; negative if all ranks are locked. `None` if the address has no object of a
+    /// granted lock.
     fn lock(&self, module: &WindowModule, address: u64) -> Option<i32> {
         let class = self.class_at(Some(address).filter(|it| is_address(*it))?)?;
         if class != OF_PT2PT && class != OF_RDMA {
@@ -206,7 +208,7 @@ impl OpenMpi<'_> {
         (is_lock && is_there).then(|| piece.number(at + LOCK_TARGET))
     }
 
-    /// Ranks with a lock that the module `sm` holds.
+    /// Ranks whose locks the module `sm` records as held.
     fn shared<'b>(&'b self, module: &'b WindowModule) -> impl Iterator<Item = i32> + 'b {
         let count = module.ranks.len().min(RANKS_MAX);
         let lists = self.mutexes_of_sm(module).filter_map(move |at| {
@@ -220,7 +222,7 @@ impl OpenMpi<'_> {
             .map(|(rank, _)| rank)
     }
 
-    /// The offsets of mutexes behind the fields of the module `sm`.
+    /// The offsets in a module of mutexes that have the fields of the module `sm` in front of them.
     fn mutexes_of_sm<'b>(&'b self, module: &'b WindowModule) -> impl Iterator<Item = usize> + 'b {
         let places = (SM_ACCESS..module.piece.0.len()).step_by(WORD);
         places.filter(move |at| {
@@ -237,12 +239,12 @@ impl OpenMpi<'_> {
         self.class_at(address).as_deref() == Some(class)
     }
 
-    /// The class name of the object at an address.
+    /// The class name of the object at an address; `None` if it cannot be read.
     fn class_at(&self, address: u64) -> Option<String> {
         self.class_of(&Piece::read(self.memory, address, WORD)?)
     }
 
-    /// The name of a class. A class has the form of the start of an object.
+    /// The name of a class; `None` if it cannot be read. A class has the form of the start of an object.
     fn class_of_class(&self, class: u64) -> Option<String> {
         self.class_of(&Piece(class.to_ne_bytes().to_vec()))
     }
