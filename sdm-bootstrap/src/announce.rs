@@ -29,8 +29,8 @@ pub const ANNOUNCEMENT_MAGIC: &str = "SDM1 server=";
 pub const REFUSAL_MAGIC: &str = "SDM1 failed=";
 /// Maximum length of the reason of a refusal, in bytes.
 pub const REASON_BYTES_MAX: usize = 1024;
-/// Maximum length of an announcement, in bytes, without its line end. It is below `PIPE_BUF`, so that one write of it
-/// is atomic.
+/// Maximum length of an announcement without its line end, in bytes. It is below `PIPE_BUF`, so one write of an
+/// announcement is atomic.
 pub const ANNOUNCEMENT_BYTES_MAX: usize = 2048;
 /// Maximum length of a host name, in bytes.
 pub const HOST_BYTES_MAX: usize = 255;
@@ -42,9 +42,9 @@ pub struct Announcement {
     pub server: u32,
     /// The host name: letters, digits, `.`, `-` and `_`, 1 to [`HOST_BYTES_MAX`] bytes.
     pub host: String,
-    /// TCP port on which it listens; 0 if it does not listen, but connects.
+    /// TCP port on which the server listens; 0 if the server does not listen, but connects to its parent.
     pub port: u16,
-    /// The pid, never 0.
+    /// The pid of the server, never 0.
     pub pid: u32,
     /// The addresses at which the port can be reached, best first, 1 to [`ADDRESSES_MAX`] of them.
     pub addresses: Vec<IpAddr>,
@@ -74,7 +74,7 @@ impl Refusal {
         Self { server, why }
     }
 
-    /// Finds a refusal at the end of `line`; `None` also if its number is malformed.
+    /// Finds a refusal at the end of `line`; `None` if there is none, or if its number is malformed.
     #[must_use]
     pub fn find(line: &str) -> Option<Self> {
         let (_, rest) = line.split_once(REFUSAL_MAGIC)?;
@@ -97,7 +97,7 @@ impl fmt::Display for Refusal {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("invalid announcement: {what}: {text:?}")]
 pub struct AnnouncementError {
-    /// The error.
+    /// The fault of the text.
     pub what: &'static str,
     /// The invalid text, cut to a printable length.
     pub text: String,
@@ -111,7 +111,7 @@ impl AnnouncementError {
 }
 
 impl Announcement {
-    /// The line, without its end.
+    /// The announcement as a line, without a line end.
     ///
     /// # Errors
     /// A field is out of its range. No line is printed that [`Self::find`] would refuse.
@@ -128,7 +128,8 @@ impl Announcement {
         }
     }
 
-    /// Finds an announcement at the end of `line`.
+    /// Finds an announcement at the end of `line`. Returns the text before it, and the announcement. The text is a
+    /// launcher's tag, and mostly empty. `Ok(None)` if the line has no announcement.
     ///
     /// `Ok(None)` for a line without one. Otherwise the text before it is returned too: a launcher's tag, mostly
     /// empty.
@@ -224,7 +225,7 @@ fn field<'a>(
         })
 }
 
-/// Parses decimal digits: no sign, no leading zero, at most ten digits.
+/// Parses decimal digits: no sign, no leading zero, at most ten digits. `what` names the number in the error.
 fn number(text: &str, what: &'static str) -> Result<u64, AnnouncementError> {
     let digits = !text.is_empty() && text.len() <= 10 && text.bytes().all(|b| b.is_ascii_digit());
     if !digits || (text.len() > 1 && text.starts_with('0')) {
@@ -258,7 +259,8 @@ fn parse_addresses(text: &str) -> Result<Vec<IpAddr>, AnnouncementError> {
     Ok(addresses)
 }
 
-/// Feeds arbitrary text to the parsers of announcements: no panic, and parsed ones survive a round trip.
+/// Feeds arbitrary text to the parsers of announcements. Checks that none panics, and that a parsed announcement
+/// survives formatting and parsing.
 ///
 /// # Panics
 /// A parsed one does not.

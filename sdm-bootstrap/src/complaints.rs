@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use sdm_text::printable;
 
-/// Standard error for logs and errors: text is escaped, except line ends.
+/// Standard error for logs and errors. Control characters of a text are escaped, except line ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Complaints;
 

@@ -25,7 +25,8 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Finds such a line at the end of `line`; returns the text before it too. `None` also if a number is malformed.
+    /// Finds the line of a joined rank at the end of `line`. Returns the text before it, and the rank. `None` if there
+    /// is none, or if a number is malformed.
     #[must_use]
     pub fn find(line: &str) -> Option<(&str, Self)> {
         let at = line.rfind(JOINED_MAGIC)?;
@@ -43,7 +44,7 @@ impl Joined {
     }
 }
 
-/// Parses decimal digits.
+/// Parses decimal digits; `None` for any other text, or a number above 32 bits.
 fn number(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| digits)

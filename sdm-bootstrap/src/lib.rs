@@ -1,7 +1,7 @@
-//! The start of a session's process, and its announcement.
+//! The start of a session's process: its key, its announcement, its log and its starter.
 //!
-//! The process receives the session's name and key from its starter ([`handover::take`]). It announces its identity
-//! and address in one line ([`announce::Announcement`]). Its log lines can be told from other text
+//! The process receives the session's name and key from its starter ([`handover::take`]). It announces its identity and
+//! address in one line ([`announce::Announcement`]). Its log lines have a prefix by which the front-end recognises them
 //! ([`log::LogWriter`]). It is notified when its starter has ended ([`starter::Starter`]).
 //!
 //! Nothing here sends a message of the tree or knows its contents.

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 /// Prefix of a server's log lines.
 pub const LOG_MAGIC: &str = "SDM1 log ";
-/// Maximum length of a line, in bytes, without its end. It is below `PIPE_BUF`, so that one write of it is atomic.
+/// Maximum length of a line without its line end, in bytes. It is below `PIPE_BUF`, so one write of a line is atomic.
 pub const LINE_BYTES_MAX: usize = 2048;
 
 /// A writer of log events to standard error, one line each. One call of `write` is one event.
@@ -17,13 +17,13 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// A writer for a process whose standard error passes through others.
+    /// A writer for a process whose standard error a launcher forwards: lines have the prefix.
     #[must_use]
     pub fn forwarded() -> Self {
         Self { before: LOG_MAGIC }
     }
 
-    /// A writer for a process whose standard error is read by a user.
+    /// A writer for a process whose standard error a user reads: lines have no prefix.
     #[must_use]
     pub fn direct() -> Self {
         Self { before: "" }
@@ -49,7 +49,7 @@ impl Write for LogWriter {
     }
 }
 
-/// An event as one line without its end, shortened if too long.
+/// An event as one line without a line end. It begins with `before`, and is shortened if it is too long.
 #[must_use]
 pub fn line(before: &str, event: &[u8]) -> String {
     const CUT: &str = "...";

@@ -19,15 +19,15 @@ const EXITING: u32 = 0x4;
 pub struct Starter(Pid);
 
 impl Starter {
-    /// The present parent of this process. Call this early: after the starter's end the parent is the process that has
-    /// adopted this one.
+    /// The present parent of this process. Call this early: after the starter's end another process has adopted this
+    /// one, and is its parent.
     #[must_use]
     pub fn now() -> Self {
         Self(getppid())
     }
 
-    /// A descriptor for these signals and SIGCONT, for a process that no other process's death ends. This thread does
-    /// not get these signals any more.
+    /// A descriptor for these signals and SIGCONT, for a process that does not end with another process. This thread
+    /// does not get these signals any more.
     ///
     /// # Errors
     /// The system has no descriptor left.

@@ -14,7 +14,7 @@ use crate::{IdSet, TEXT_BYTES_MAX, TaskId};
 pub const SETS_BYTES_MAX: u64 = 128 << 20;
 
 thread_local! {
-    /// Number of bytes that the sets yet to be read within [`bounded`] may own.
+    /// Number of bytes of memory that the sets still to be read within [`bounded`] may own.
     static BYTES_LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 

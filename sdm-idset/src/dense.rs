@@ -1,7 +1,7 @@
-//! The dense form of a set: one bit per id, beginning with a first id, least significant bit first.
+//! The dense form of a set: one bit per id from a first id on, least significant bit first.
 //!
-//! It is one of the wire's codings, and a fast way to build long strides. The bits begin at a multiple of
-//! eight, so that their bytes equal those of a bitmap's blocks and are copied.
+//! It is one of the codings of the wire form, and a fast way to build long strides. The first id is a multiple of
+//! eight. So the bytes equal those of a bitmap's blocks, and are copied.
 
 use roaring::RoaringBitmap;
 
@@ -41,8 +41,8 @@ pub(crate) fn zeros(bytes: &[u8]) -> (usize, usize) {
     (begin, bytes.len() - end + behind)
 }
 
-/// The largest id in bits that begin at id `first`. None if no bit is set. The result can exceed the
-/// largest valid id.
+/// The largest id in bits that begin at id `first`; `None` if no bit is set. The result can exceed the largest valid
+/// id.
 pub(crate) fn last_id(first: u32, bytes: &[u8]) -> Option<u64> {
     let at = (bytes.len() - zeros(bytes).1).checked_sub(1)?;
     Some(u64::from(first) + 8 * at as u64 + u64::from(bytes[at].ilog2()))

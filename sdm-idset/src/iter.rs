@@ -29,7 +29,7 @@ impl IdSet {
         }
     }
 
-    /// The range from the smallest to the largest id. Empty for the empty set.
+    /// The range from the smallest to the largest id; an empty range for the empty set.
     #[expect(clippy::reversed_empty_ranges)]
     fn run(&self) -> RangeInclusive<u32> {
         match (self.first(), self.last()) {
@@ -137,7 +137,7 @@ pub struct Stride {
 }
 
 impl Stride {
-    /// A stride from `first` to at most `end` with distance `step`. None if `first > end` or `step` is 0.
+    /// A stride from `first` to at most `end` with distance `step`; `None` if `first > end` or `step` is 0.
     #[must_use]
     pub fn new(first: TaskId, end: TaskId, step: u32) -> Option<Stride> {
         let reach = end.0.checked_sub(first.0)?;
@@ -163,7 +163,7 @@ impl Stride {
         TaskId(self.last)
     }
 
-    /// Distance of neighbouring ids; at least 1.
+    /// Distance of neighbouring ids, at least 1.
     #[must_use]
     pub fn step(self) -> u32 {
         self.step
@@ -208,14 +208,14 @@ impl fmt::Display for Stride {
 #[derive(Clone)]
 pub struct Strides<'a> {
     ranges: Ranges<'a>,
-    /// Ids without direct neighbours that may still become a longer piece.
+    /// Ids without direct neighbours that may still grow to a longer piece.
     lone: Option<Stride>,
     /// The run of consecutive ids after `lone`.
     run: Option<Stride>,
 }
 
 impl Strides<'_> {
-    /// Takes the ids in `lone`, which no longer grows. Two ids are returned one by one.
+    /// Takes the piece in `lone`, which no longer grows. If it has only two ids, it returns them one by one.
     fn take_lone(&mut self) -> Option<Stride> {
         let piece = self.lone.take()?;
         if piece.count() != 2 {

@@ -146,7 +146,8 @@ impl IdSet {
         joined
     }
 
-    /// Tries to unite with `other` in place. Returns false if that is not possible.
+    /// Tries to add `other` in place, without building bitmaps. Returns false if that is impossible; the set is
+    /// unchanged then.
     fn joins(&mut self, other: &IdSet) -> bool {
         match (&self.layout, &other.layout) {
             (_, Layout::Empty) => true,

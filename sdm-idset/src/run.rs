@@ -15,7 +15,7 @@ impl Run {
         }
     }
 
-    /// The union, if both overlap or are adjacent. None otherwise.
+    /// The union if both runs overlap or are adjacent, otherwise `None`.
     pub(crate) fn join(self, other: Self) -> Option<Self> {
         let apart = self.first.max(other.first) > self.last.min(other.last).saturating_add(1);
         (!apart).then(|| Self {
@@ -24,13 +24,13 @@ impl Run {
         })
     }
 
-    /// Returns the intersection of both runs. None if it is empty.
+    /// The intersection of both runs; `None` if it is empty.
     pub(crate) fn meet(self, other: Self) -> Option<Self> {
         let (first, last) = (self.first.max(other.first), self.last.min(other.last));
         (first <= last).then_some(Self { first, last })
     }
 
-    /// Returns the parts of `self` below and above `other`. None for an empty part.
+    /// The parts of `self` below and above `other`; `None` for an empty part.
     pub(crate) fn without(self, other: Self) -> (Option<Self>, Option<Self>) {
         let below = (self.first < other.first).then(|| Self {
             first: self.first,

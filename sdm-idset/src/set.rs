@@ -22,7 +22,8 @@ const CHANGES_MIN_U32: u32 = 1024;
 const SET_OPERATION_CHANGES: usize = 64;
 /// The layout is examined again after one change per this number of bytes of the set.
 const BYTES_PER_CHANGE: usize = 16;
-/// Strides with more ids than this are built separately and joined; shorter ones are inserted id by id.
+/// Strides with more ids than this are built as a separate set and united with the set. The ids of shorter strides are
+/// inserted one by one.
 const STRIDE_INSERTS_MAX: u64 = 32;
 /// Maximum distance of ids that count as dense, which a bitmap stores as bits.
 const DENSE_STEP_MAX: u32 = 15;
@@ -68,7 +69,7 @@ pub(crate) enum Layout {
     #[default]
     Empty,
     Run(Run),
-    /// A bitmap. Never empty.
+    /// A bitmap, which is never empty.
     Bits(Box<Bits>),
 }
 
@@ -77,12 +78,13 @@ pub(crate) struct Bits {
     pub(crate) bits: RoaringBitmap,
     /// Number of changes left before the layout is examined again.
     changes_left: u32,
-    /// True if the layout is known to be the smallest one for the present ids. An encoder can have found that, too.
+    /// True if the layout is known to be the smallest one for the present ids. An encoder can also find this out and
+    /// set it.
     is_compact: bool,
 }
 
 impl Bits {
-    /// The bitmap, if its layout is known to be the smallest one.
+    /// The bitmap, if its layout is known to be the smallest one; otherwise `None`.
     pub(crate) fn compact(&self) -> Option<&RoaringBitmap> {
         self.is_compact.then_some(&self.bits)
     }
@@ -134,7 +136,7 @@ impl IdSet {
         }
     }
 
-    /// Creates a set from a bitmap, in its smallest layout.
+    /// Creates a set from a bitmap, and gives it its smallest layout.
     pub(crate) fn from_bits(bits: RoaringBitmap) -> Self {
         let mut set = Self {
             layout: Layout::Bits(Box::new(Bits {
@@ -147,7 +149,7 @@ impl IdSet {
         set
     }
 
-    /// Creates a set from a bitmap whose containers have their smallest layout.
+    /// Creates a set from a bitmap whose containers already have their smallest layout.
     pub(crate) fn from_compact(bits: RoaringBitmap) -> Self {
         let mut set = Self {
             layout: Layout::Bits(Box::new(Bits {
@@ -294,7 +296,7 @@ impl IdSet {
         }
     }
 
-    /// The smallest element (`sdm_set_first`).
+    /// The smallest element (`sdm_set_first`); `None` for the empty set.
     #[must_use]
     pub fn first(&self) -> Option<TaskId> {
         match &self.layout {
@@ -304,7 +306,7 @@ impl IdSet {
         }
     }
 
-    /// The largest element.
+    /// The largest element; `None` for the empty set.
     #[must_use]
     pub fn last(&self) -> Option<TaskId> {
         match &self.layout {
@@ -314,7 +316,7 @@ impl IdSet {
         }
     }
 
-    /// The element with exactly `index` smaller ones. None if `index >= len()`.
+    /// The element with exactly `index` smaller ones; `None` if `index >= len()`.
     #[must_use]
     pub fn nth(&self, index: u64) -> Option<TaskId> {
         let index = u32::try_from(index).ok()?;
@@ -325,8 +327,7 @@ impl IdSet {
         }
     }
 
-    /// Number of ids smaller than `id`. None if the set does not contain `id`. The inverse of
-    /// [`IdSet::nth`].
+    /// Number of ids smaller than `id`; `None` if the set does not contain `id`. The inverse of [`IdSet::nth`].
     #[must_use]
     pub fn index_of(&self, id: TaskId) -> Option<u64> {
         self.contains(id).then(|| match &self.layout {
@@ -336,7 +337,7 @@ impl IdSet {
         })
     }
 
-    /// Approximate number of heap bytes of the set. Fast, for limits and benchmarks.
+    /// Approximate number of heap bytes of the set. Its computation is fast; it serves limits and benchmarks.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         // One block's header is a key, a tag and a vector.

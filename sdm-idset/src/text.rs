@@ -28,7 +28,7 @@ const IDS_NAMED_MAX: u64 = 2 * (ID_MAX as u64 + 1);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("set of tasks: {what} at column {column}")]
 pub struct ParseError {
-    /// The error: the invalid part, and the expected one.
+    /// The fault: the expected text, or the limit that is exceeded.
     pub what: &'static str,
     /// The column of the error; 1 is the first byte.
     pub column: usize,
@@ -175,7 +175,7 @@ pub fn set_text(set: &IdSet, width_max: usize) -> String {
     text
 }
 
-/// A writer that fails beyond a limit, which bounds the cost of a set with a million parts.
+/// A writer that fails beyond a maximum length, which limits the cost of a set with a million parts.
 struct BoundedText {
     text: String,
     bytes_max: usize,

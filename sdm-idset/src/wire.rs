@@ -49,7 +49,7 @@ const EMPTY: u8 = 0;
 const BELOW: u8 = 1;
 const PIECES: u8 = 2;
 const DENSE: u8 = 3;
-/// The tag of a bitmap in the portable format, which is that format's own first byte.
+/// The tag of a bitmap in the portable format: the first byte of that format.
 const PORTABLE: u8 = portable::FIRST_BYTE;
 const PORTABLE_RUNS: u8 = portable::FIRST_BYTE_RUNS;
 
@@ -115,8 +115,7 @@ fn encode_run(base: u32, run: Run, out: &mut Vec<u8>) {
     encode_pieces(&pieces, out);
 }
 
-/// Writes a bitmap in the portable format, examines it, and overwrites it by a shorter form if there is
-/// one.
+/// Writes a bitmap in the portable format, examines the bytes, and overwrites them by a shorter coding if there is one.
 fn encode_bits(base: u32, bits: &RoaringBitmap, out: &mut Vec<u8>) {
     if bits.len() == 2 {
         let mut pieces = Pieces::new(base);

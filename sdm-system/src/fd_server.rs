@@ -1,8 +1,8 @@
-//! A process that holds descriptors, which other processes open by its `/proc` paths.
+//! A process that holds descriptors, so that other processes can open them by its `/proc` paths.
 //!
-//! The process with the session's key is protected against core dumps. Therefore nobody but root can open its
-//! descriptors through `/proc`, not even processes of the same user. Another process without secrets can be opened.
-//! FIFOs instead would need a directory, and would stay there after a kill.
+//! A process with the session's key is protected against core dumps. So only root can open its descriptors through
+//! `/proc`, not even processes of the same user. The descriptors of a process without secrets can be opened. FIFOs
+//! would need a directory instead, and would stay there after a kill.
 
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -14,8 +14,8 @@ use std::time::Duration;
 use super::guard_process::GuardProcess;
 use super::programs;
 
-/// Shell script: it reports that it runs, and waits for the end of its input, so that it ends with this process in
-/// any case. The report is made in a subshell, as a shell redirects its own output meanwhile.
+/// Shell script: it reports that it runs, and then waits for the end of its input, so that it ends with this process in
+/// any case. A subshell makes the report, because a redirection would change the shell's own output.
 const WAIT: &str = "(echo >&0); read -r line";
 /// Time limit for the shell to start.
 const START_WAIT: Duration = Duration::from_secs(30);
@@ -24,13 +24,13 @@ const START_WAIT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct FdServer {
     shell: GuardProcess,
-    /// The other end of the shell's input; its closing ends the shell.
+    /// The other end of the shell's input. When it is closed, the shell ends.
     input: UnixStream,
 }
 
 impl FdServer {
-    /// Starts the helper with one or two descriptors, of which this process keeps none. Others can open them as soon as
-    /// this returns. A missing one is `/dev/null`.
+    /// Starts the shell with one or two descriptors, of which this process keeps none. Other processes can open them as
+    /// soon as this function returns. `/dev/null` stands for a missing descriptor.
     ///
     /// # Errors
     /// There is no room for one more process or descriptor, or the shell does not start within 30 seconds.
@@ -49,13 +49,13 @@ impl FdServer {
         Ok(lender)
     }
 
-    /// Path at which the first descriptor can be opened while this lives.
+    /// Path at which the first descriptor can be opened as long as this value lives.
     #[must_use]
     pub fn first(&self) -> PathBuf {
         self.path(1)
     }
 
-    /// Path at which the second descriptor can be opened while this lives.
+    /// Path at which the second descriptor can be opened as long as this value lives.
     #[must_use]
     pub fn second(&self) -> PathBuf {
         self.path(2)

@@ -1,9 +1,9 @@
-//! Files, directories and programs where other users could interfere.
+//! Files, directories and programs in places where other users could interfere.
 //!
 //! Nothing that another user owns is executed, loaded, sourced or followed. Only plain files are opened here: a FIFO
-//! would keep its reader waiting for ever, and opening a device has effects. A file is written under a new
-//! unpredictable name, for this user alone, and then renamed into place. A program is found on `PATH` only in an
-//! absolute directory in which no other user can put one.
+//! would block its reader for ever, and opening a device has effects. A file is written under a new unpredictable name,
+//! for this user alone, and then renamed to its final name. A program is found on `PATH` only in an absolute directory
+//! in which no other user can put one.
 
 use sdm_text::printable_name;
 use std::ffi::{OsStr, OsString};
@@ -46,7 +46,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     File::open(format!("/proc/self/fd/{}", known.as_raw_fd()))
 }
 
-/// Opens a plain file that is owned by this user or root, and that nobody else can write to.
+/// Opens a plain file that this user or root owns, and that nobody else can write to.
 ///
 /// # Errors
 /// As [`open`]; the file is another user's, or others may write to it.
@@ -81,7 +81,7 @@ pub fn text_of(file: File, bytes_max: u64) -> io::Result<String> {
     }
 }
 
-/// Makes a private directory of this user's, unless it exists: no other user can read or replace it.
+/// Makes a private directory of this user if it does not exist. No other user can read or replace it.
 ///
 /// # Errors
 /// The directory cannot be made or is not private; the error names its owner or the fault.
@@ -116,8 +116,8 @@ pub fn private_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The folder for temporary files: that of `TMPDIR` if this user can write there, otherwise `/tmp`. Batch systems may
-/// set `TMPDIR` to a folder that exists only on the nodes of a job.
+/// The directory for temporary files: that of `TMPDIR` if this user can write there, otherwise `/tmp`. Batch systems
+/// may set `TMPDIR` to a directory that exists only on the nodes of a job.
 #[must_use]
 pub fn temporary_folder() -> PathBuf {
     let named = std::env::temp_dir();
@@ -125,8 +125,8 @@ pub fn temporary_folder() -> PathBuf {
     if is_usable { named } else { "/tmp".into() }
 }
 
-/// The folder for this user's private files of one machine, such as sockets and keys. If another user has created a
-/// folder at the usual place, a different one is used, which later calls find again.
+/// The directory for this user's private files on one machine, such as sockets and keys. If another user has created a
+/// directory at the usual path, a different one is used, which later calls find again.
 ///
 /// # Errors
 /// No such folder can be made. The error names the one that was tried last.
@@ -180,8 +180,8 @@ pub fn runtime_folders() -> io::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// The folder that an XDG variable names, or the one with this name in the user's home; `None` without an absolute
-/// path of the variable or the home.
+/// The directory that an XDG variable names, or the one with this name in the user's home directory; `None` if neither
+/// has an absolute path.
 #[must_use]
 pub fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
     let whole = |name: &str| {
@@ -191,7 +191,7 @@ pub fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
     whole(variable).or_else(|| Some(whole("HOME")?.join(in_home)))
 }
 
-/// The reason why [`runtime_folder`] ignores the directory in `XDG_RUNTIME_DIR`, with its owner: after `su` and
+/// The reason for which [`runtime_folder`] ignores the directory in `XDG_RUNTIME_DIR`, with its owner: after `su` and
 /// `sudo` it is the previous user's. `None` if it is used, or not set.
 #[must_use]
 pub fn runtime_passed_by() -> Option<String> {
@@ -205,7 +205,7 @@ fn given_runtime() -> Option<PathBuf> {
     set.map(PathBuf::from)
 }
 
-/// The reason why private folders of this user cannot be made in a directory; `None` if they can.
+/// The reason for which private directories of this user cannot be made in a directory; `None` if they can.
 fn objection(runtime: &Path) -> Option<String> {
     match fs::metadata(runtime) {
         Err(error) => Some(format!("cannot be used: {}", error)),
@@ -251,7 +251,7 @@ pub(crate) fn given_path() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into())
 }
 
-/// Keeps a program with a Python interpreter, such as gdb, from importing modules from its working directory.
+/// Prevents a program with a Python interpreter, such as gdb, from importing modules from its working directory.
 pub fn shut_python(command: &mut Command) {
     for name in PYTHON_VARIABLES {
         command.env_remove(name);
@@ -259,7 +259,7 @@ pub fn shut_python(command: &mut Command) {
     command.envs(python_variables());
 }
 
-/// The user's absolute Python module directories, as variables for such a Python; empty if none are set.
+/// The absolute directories in the user's Python variables, as variables for such a program; empty if none are set.
 #[must_use]
 pub fn python_variables() -> Vec<(&'static str, OsString)> {
     let set = |name| Some((name, whole_names(&std::env::var_os(name)?)));
@@ -267,7 +267,7 @@ pub fn python_variables() -> Vec<(&'static str, OsString)> {
     set.filter(|(_, folders)| !folders.is_empty()).collect()
 }
 
-/// The absolute folders of a list.
+/// The absolute directories of a list like `PATH`.
 fn whole_names(folders: &OsStr) -> OsString {
     let whole = std::env::split_paths(folders).filter(|folder| folder.is_absolute());
     // The folders come from such a list, so none contains a colon.

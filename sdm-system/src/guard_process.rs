@@ -4,11 +4,11 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 
-/// A helper process that ends when its input ends and has no state to lose. Drop kills it, unless it was released or
+/// A helper process that ends when its input ends, and has no state to lose. Drop kills it, unless it was released or
 /// dismissed.
 #[derive(Debug)]
 pub struct GuardProcess {
-    /// The child process; `None` once it is released.
+    /// The child process; `None` once the helper is released or dismissed.
     child: Option<Child>,
 }
 
@@ -22,7 +22,7 @@ impl GuardProcess {
         Ok(Self { child: Some(child) })
     }
 
-    /// The pid.
+    /// The pid of the helper.
     ///
     /// # Panics
     /// Never: a released one cannot be used any more.
@@ -31,8 +31,8 @@ impl GuardProcess {
         self.child.as_ref().expect("it is not released").id()
     }
 
-    /// Closes the helper's input and does not wait: the helper does its task while this process continues, or after its
-    /// end.
+    /// Closes the helper's input and does not wait. The helper carries out its task while this process continues, or
+    /// after its end.
     pub fn release(mut self) {
         // A child that is not waited for is reaped by init once this process has ended.
         drop(self.child.take().and_then(|mut child| child.stdin.take()));

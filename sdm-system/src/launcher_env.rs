@@ -1,16 +1,16 @@
-//! The number of a member that a runtime started, from an argument or from the runtime's environment variables. The
-//! variables of every known runtime are listed here.
+//! The number of a server or rank that a runtime has started, from an argument or from the runtime's environment
+//! variables. The variables of every known runtime are listed here.
 
 use sdm_text::printable_name;
 use std::ffi::OsString;
 
-/// Largest number of a server. Larger ones identify members of the tree that are not servers.
+/// Largest number of a server. Larger numbers identify members of the tree that are not servers.
 pub const NUMBER_MAX: u32 = u32::MAX - 16;
 
 /// The number of this server or rank, and further numbers from the same source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// The number in the session: the rank that the runtime gave it, at most [`NUMBER_MAX`].
+    /// The number in the session, at most [`NUMBER_MAX`]: the argument, or the rank that the runtime gave this process.
     pub server: u32,
     /// Number of servers, above `server`; `None` if the runtime does not provide it.
     pub size: Option<u32>,
@@ -20,7 +20,7 @@ pub struct Identity {
     pub source: &'static str,
 }
 
-/// The reason why a server does not know its number.
+/// The reason for which a server does not know its number.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum IdentityError {
     /// Neither an argument nor an environment variable gives the number.
@@ -121,7 +121,8 @@ const RUNTIMES: &[Runtime] = &[
     },
 ];
 
-/// PyTorch's `torchrun`. Its variable names are generic, so they count only together with one that is its own.
+/// PyTorch's `torchrun`. Its variable names are generic. So they count only if a variable that is specific to
+/// `torchrun` is set, too.
 const TORCHRUN: Runtime = Runtime {
     rank: "RANK",
     sizes: &["WORLD_SIZE"],
@@ -195,7 +196,7 @@ impl Runtime {
     }
 }
 
-/// The first of these variables that is set, and its number.
+/// The first of these variables that is set, and its number; `None` if none is set.
 fn first(
     lookup: &impl Fn(&str) -> Option<OsString>,
     variables: &'static [&'static str],

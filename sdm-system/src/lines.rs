@@ -1,4 +1,4 @@
-//! A splitter of bytes into lines, at any cut.
+//! Splits bytes into lines, wherever the bytes are cut.
 
 /// Maximum length of a line that is kept whole, in bytes. A longer one is split into pieces of this size.
 pub(crate) const LINE_BYTES_MAX: usize = 4096;
@@ -11,7 +11,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Adds `bytes`, and passes each complete line, without its end, to `line`.
+    /// Adds `bytes`, and passes each complete line without its line end to `line`.
     pub(crate) fn push(&mut self, bytes: &[u8], mut line: impl FnMut(String)) {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             let (piece, ended) = match piece.strip_suffix(b"\n") {

@@ -14,8 +14,8 @@ pub use refusals::Refusals;
 
 mod refusals;
 
-/// Waits at a path for a client of this user; `refused` gets the reason for each other client. The socket exists
-/// until one has come; its directory is made if it is missing.
+/// Waits at a path for a client of this user. `refused` gets the reason for each other client. The socket exists until
+/// a client has connected. Its directory is made if it does not exist.
 ///
 /// # Errors
 /// The directory is not private, another process listens there already, or there is something other than a socket.
@@ -44,7 +44,7 @@ impl Drop for SocketFile {
     }
 }
 
-/// Listens at a path; its directory is made if it is missing.
+/// Listens at a path, whose directory is made if it does not exist.
 ///
 /// # Errors
 /// The directory is not private, another process listens there already, or there is something other than a socket.
@@ -65,8 +65,8 @@ pub fn listen_at_path(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     Ok((listener, SocketFile(path.to_owned())))
 }
 
-/// Listens at a path in a directory of this user, in place of a socket that a killed process has left; no other user
-/// can connect.
+/// Listens at a path in a directory of this user, to which no other user can connect. It replaces a socket that a
+/// killed process has left.
 ///
 /// # Errors
 /// The socket cannot be made.
@@ -78,7 +78,7 @@ pub fn listen_anew(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     Ok((listener, file))
 }
 
-/// The next client of this user at a path; `refused` gets the reason for each other client.
+/// Accepts the next client of this user at a path. `refused` gets the reason for each other client.
 ///
 /// # Errors
 /// No more connections can be accepted.
@@ -102,7 +102,7 @@ pub fn listen_at_loopback(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address)
 }
 
-/// The next client of this user, or of root, at the loopback; `refused` gets the reason for each other client.
+/// Accepts the next client of this user, or of root, at the loopback. `refused` gets the reason for each other client.
 ///
 /// # Errors
 /// No more connections can be accepted.

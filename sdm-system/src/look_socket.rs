@@ -1,7 +1,7 @@
-//! The socket at which the tracer of a program is asked to detach for a look.
+//! The socket at which the tracer of a program is asked to detach, so that another process can inspect the program.
 //!
-//! Whoever connects is let in if it runs as the tracer's user or as root. It receives one byte once the program is
-//! free, looks, and closes its end. The other end closes when the program is traced again.
+//! A client must run as the tracer's user or as root. It receives one byte once the program is detached, inspects it,
+//! and closes its end. The tracer closes its end when the program is traced again.
 
 use std::fs;
 use std::io;
@@ -12,16 +12,17 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use super::peer::Peer;
 use super::proc;
 
-/// Beginning of the names of processes that detach from their programs for a look.
+/// Prefix of the names of processes that detach from their programs for an inspection.
 pub const TRACER_NAME: &str = "sdm-shim-";
 
-/// Containers that share a network have the same abstract names, and may have the same pids.
+/// Address of a tracer's socket. It contains the pid namespace: containers that share a network have the same abstract
+/// names, and may have the same pids.
 fn address(tracer: u32) -> io::Result<SocketAddr> {
     let namespace = fs::metadata(proc::own().path("ns/pid"))?.ino();
     SocketAddr::from_abstract_name(format!("sdm-look-{namespace}-{tracer}"))
 }
 
-/// The socket of this process.
+/// The socket of this process, which listens for clients.
 ///
 /// # Errors
 /// Another process has taken its name, or there is no room for one more descriptor.

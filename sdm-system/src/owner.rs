@@ -9,13 +9,13 @@ use nix::unistd::{Uid, User, geteuid};
 /// their right to write is not counted.
 const USERS_GROUP: u32 = 100;
 
-/// True if a file or folder belongs to this user or to root.
+/// True if a file or directory belongs to this user or to root.
 #[must_use]
 pub fn is_own(found: &Metadata) -> bool {
     [0, geteuid().as_raw()].contains(&found.uid())
 }
 
-/// A user's name; `user` and the number if the user has none.
+/// Name of a user; `user` and the number if the user has no name.
 #[must_use]
 pub fn user(uid: u32) -> String {
     match User::from_uid(Uid::from_raw(uid)) {
@@ -24,8 +24,9 @@ pub fn user(uid: u32) -> String {
     }
 }
 
-/// True if others than the owner may write. A group with the owner's number is the user's private one, and root
-/// decides the members of system groups.
+/// True if users other than the owner and root may write. Write permission of a group does not count if the group has
+/// the owner's number, as it is then the owner's private group. For root's files that of a system group does not count
+/// either, as root decides its members.
 #[must_use]
 pub fn others_may_write(found: &Metadata) -> bool {
     let is_private = found.gid() == found.uid();

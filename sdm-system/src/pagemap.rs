@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Largest mapping that is read, in pages.
+/// Maximum size of a range that is read, in pages.
 const PAGES_MAX: u64 = 1 << 20;
 
 /// One page of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Address of its first byte.
+    /// Address of the first byte of the page.
     pub address: u64,
     entry: u64,
 }
@@ -21,19 +21,19 @@ impl Page {
         self.entry & 1 << 63 != 0
     }
 
-    /// The page was swapped out.
+    /// True if the page was swapped out.
     pub fn is_swapped(self) -> bool {
         self.entry & 1 << 62 != 0
     }
 
-    /// The page belongs to a file, or is shared memory.
+    /// True if the page belongs to a file, or is shared memory.
     pub fn is_of_file(self) -> bool {
         self.entry & 1 << 61 != 0
     }
 }
 
-/// The pages between two addresses, of which `start` is page-aligned. Of a large range only the first pages are
-/// returned. `pagemap` is the open `pagemap` file of the process.
+/// The pages between two addresses, of which `start` is page-aligned. Of a range of over a million pages only the first
+/// ones are returned. `pagemap` is the open `pagemap` file of the process.
 ///
 /// # Errors
 /// [`io::Error`] if the process has ended.

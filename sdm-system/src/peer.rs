@@ -10,9 +10,9 @@ use nix::unistd::geteuid;
 /// The process at the other end of a Unix socket, from `SO_PEERCRED`: the process that connected, or that listened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// The pid.
+    /// The pid of the process.
     pub pid: i32,
-    /// The user id.
+    /// The effective user id of the process.
     pub uid: u32,
 }
 
@@ -29,7 +29,7 @@ impl Peer {
         })
     }
 
-    /// True for this process's own user.
+    /// True if the process runs as this process's user.
     #[must_use]
     pub fn is_this_user(self) -> bool {
         self.uid == geteuid().as_raw()
@@ -42,7 +42,7 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Checks that the process at the other end of a Unix socket is the same user's.
+/// Checks that the process at the other end of a Unix socket runs as this process's user.
 ///
 /// # Errors
 /// [`io::ErrorKind::PermissionDenied`] with the user, if it is another one.

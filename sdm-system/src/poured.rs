@@ -1,4 +1,4 @@
-//! Output of a filter program, such as a decompressor, from one file into another, with a limit of its size.
+//! Runs a filter program, such as a decompressor, from one file into another, with a limit on the size of its output.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -9,7 +9,7 @@ use nix::sys::statvfs::fstatvfs;
 
 use crate::sys;
 
-/// The bytes that are read at once: a block of this size that holds only zeros becomes a hole.
+/// Size of a block, in bytes. A block that holds only zeros becomes a hole.
 const BLOCK_BYTES: usize = 64 << 10;
 /// Maximum number of bytes that are read of a program's error output.
 const COMPLAINT_BYTES_MAX: u64 = 1024;
@@ -47,7 +47,8 @@ pub fn pour(command: &mut Command, from: File, to: &mut File, bytes_max: u64) ->
     }
 }
 
-/// Waits for the program's end. Returns the first line of its error output, or its exit status, if it has failed.
+/// Waits for the program's end. If the program has failed, returns the first line of its error output, or its exit
+/// status; otherwise `None`.
 fn complaint(child: &mut Child, complaints: io::PipeReader) -> io::Result<Option<String>> {
     let status = child.wait()?;
     if status.success() {
@@ -95,7 +96,7 @@ fn write(mut from: impl Read, to: &mut File, bytes_max: u64) -> io::Result<u64> 
     }
 }
 
-/// Reads until the block is full or nothing comes any more.
+/// Reads until the block is full or the input has ended. Returns the number of bytes read.
 fn fill(from: &mut impl Read, block: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < block.len() {

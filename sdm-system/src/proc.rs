@@ -26,7 +26,7 @@ const COMMAND_BYTES_MAX: u64 = 1 << 20;
 const ENVIRONMENT_BYTES_MAX: u64 = 4 << 20;
 /// Maximum size that is read of a list of mappings, in bytes.
 const MAPS_BYTES_MAX: u64 = 64 << 20;
-/// Number of bytes read at once.
+/// Size of one read, in bytes.
 const READ_BYTES: usize = 8 << 10;
 /// The type of the entry that ends the auxiliary vector.
 const AT_NULL: usize = 0;
@@ -55,8 +55,8 @@ pub fn own_thread() -> Process {
     at("/proc/thread-self")
 }
 
-/// A process with this directory. The directory can be given by a descriptor, which keeps referring to the same
-/// process after its pid is reused. Tests pass a directory of their own.
+/// A process with this directory. A directory given by a descriptor keeps referring to the same process after the pid
+/// is reused. Tests pass a directory of their own.
 #[must_use]
 pub fn at(folder: impl Into<PathBuf>) -> Process {
     let folder = folder.into();
@@ -71,7 +71,7 @@ pub fn pids() -> io::Result<impl Iterator<Item = i32>> {
     pids_in(Path::new("/proc"))
 }
 
-/// The numeric directory names in a directory like `/proc`, in no order.
+/// The numeric names in a directory like `/proc`, in no order.
 ///
 /// # Errors
 /// [`io::Error`] if it cannot be read.
@@ -103,7 +103,7 @@ impl Process {
         self.folder.join(name)
     }
 
-    /// An absolute path of the process, as other processes reach it: a container has files of its own.
+    /// An absolute path of the process, as other processes reach it: a process in a container has other files.
     #[must_use]
     pub fn inside(&self, path: &Path) -> PathBuf {
         let root = self.path("root");
@@ -111,7 +111,7 @@ impl Process {
             .map_or_else(|_| root.join(path), |inner| root.join(inner))
     }
 
-    /// The contents of its `stat` file.
+    /// The contents of the process's `stat` file.
     ///
     /// # Errors
     /// [`io::Error`] if it has ended, or the line is malformed.
@@ -120,13 +120,13 @@ impl Process {
         Stat::parse(&line).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Its current state; `None` if it is gone.
+    /// The current state of the process; `None` if the process does not exist.
     #[must_use]
     pub fn state(&self) -> Option<State> {
         self.stat().ok().map(|stat| stat.state())
     }
 
-    /// The contents of its `status` file.
+    /// The contents of the process's `status` file.
     ///
     /// # Errors
     /// [`io::Error`] if it has ended.
@@ -134,7 +134,7 @@ impl Process {
         Ok(Status(text(read(&self.path("status"), TEXT_BYTES_MAX)?)))
     }
 
-    /// The kernel's name of it, at most 15 bytes.
+    /// The kernel's name for the process, at most 15 bytes.
     ///
     /// # Errors
     /// [`io::Error`] if it has ended.
@@ -143,7 +143,7 @@ impl Process {
         Ok(name.strip_suffix('\n').unwrap_or(&name).to_owned())
     }
 
-    /// The non-empty words of its command line; none for a kernel thread and for a zombie.
+    /// The non-empty words of the process's command line; none for a kernel thread and for a zombie.
     ///
     /// # Errors
     /// [`io::Error`] if it has ended, or its memory may not be read.
@@ -154,7 +154,7 @@ impl Process {
         Ok(words.map(|word| text(word.to_vec())).collect())
     }
 
-    /// The variables that it was started with, in order.
+    /// The environment variables with which the process was started, in order.
     ///
     /// # Errors
     /// [`io::Error`] if it has ended, or its memory may not be read.
@@ -171,7 +171,7 @@ impl Process {
         Ok(variables.collect())
     }
 
-    /// Its memory mappings by ascending address. Malformed lines are left out.
+    /// The memory mappings of the process by ascending address. Malformed lines are left out.
     ///
     /// # Errors
     /// [`io::Error`] if it has ended, or its memory may not be read.
@@ -180,7 +180,7 @@ impl Process {
         Ok(mappings(&bytes))
     }
 
-    /// Path of its program, as the kernel names it: followed by ` (deleted)` if the file is gone.
+    /// Path of the process's program, as the kernel names it: followed by ` (deleted)` if the file is gone.
     ///
     /// # Errors
     /// [`io::Error`] if it has ended, or may not be inspected.
@@ -191,7 +191,7 @@ impl Process {
         })
     }
 
-    /// The kernel function in which it waits; empty if there is none, or if it may not be known.
+    /// The kernel function in which the process waits; empty if there is none, or if the kernel does not say.
     #[must_use]
     pub fn wait_channel(&self) -> String {
         let name = read(&self.path("wchan"), TEXT_BYTES_MAX).map(text);
@@ -209,8 +209,8 @@ impl Process {
         line.split_ascii_whitespace().next()?.parse().ok()
     }
 
-    /// Number of the system call that a thread is in, with its arguments; -1 and zeros if it is in none. `None` if it
-    /// runs, or if that may not be known.
+    /// Number of the system call that a thread is in, with its arguments; -1 and zeros if it is in none. `None` if the
+    /// thread runs, or if the kernel does not say.
     #[must_use]
     pub fn system_call(&self) -> Option<(i64, [u64; 6])> {
         let line = text(read(&self.path("syscall"), TEXT_BYTES_MAX).ok()?);
@@ -241,7 +241,7 @@ impl Process {
         values.next().map(|pair| pair[1] as u64)
     }
 
-    /// The ids of its threads, in no order.
+    /// The ids of the process's threads, in no order.
     ///
     /// # Errors
     /// [`io::Error`] if it has ended.
@@ -249,21 +249,21 @@ impl Process {
         pids_in(&self.path("task"))
     }
 
-    /// The id of a thread that has not ended; `None` if there is none.
+    /// The id of a thread of the process that has not ended; `None` if there is none.
     #[must_use]
     pub fn living_thread_id(&self) -> Option<i32> {
         let lives = |id: &i32| self.thread(*id).state().is_some_and(|it| !it.has_ended());
         self.thread_ids().ok()?.find(lives)
     }
 
-    /// A thread that has not ended; `None` if there is none.
+    /// A thread of the process that has not ended; `None` if there is none.
     #[must_use]
     pub fn living_thread(&self) -> Option<Process> {
         self.living_thread_id().map(|id| self.thread(id))
     }
 
-    /// The process, or a thread that lives where the main one has ended before it. The kernel then shows memory and files
-    /// of the process only in the directories of such threads.
+    /// The process; if its main thread has ended, a thread that still lives. The kernel then shows memory and files of
+    /// the process only in the directories of living threads.
     #[must_use]
     pub fn living(&self) -> Process {
         let has_ended = self.state().is_some_and(State::has_ended);
@@ -289,7 +289,7 @@ impl Process {
         at(self.path(&format!("task/{id}")))
     }
 
-    /// The children that its thread with this id has started.
+    /// The pids of the children that the thread with this id has started.
     ///
     /// # Errors
     /// [`io::Error`] if there is no such thread, or the kernel does not list children.
@@ -299,7 +299,7 @@ impl Process {
         Ok(pids.filter_map(|pid| pid.parse().ok()).collect())
     }
 
-    /// Number of its open descriptors.
+    /// Number of open descriptors of the process.
     ///
     /// # Errors
     /// [`io::Error`] if it has ended, or its descriptors may not be read.
@@ -313,7 +313,7 @@ impl Process {
 pub struct State(pub char);
 
 impl State {
-    /// The process has ended, and at most its exit code is left.
+    /// True if the process has ended, and at most its exit code is left.
     #[must_use]
     pub fn has_ended(self) -> bool {
         matches!(self.0, 'Z' | 'X' | 'x')
@@ -335,7 +335,7 @@ impl State {
 /// The contents of `/proc/PID/stat`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// The name in the kernel, at most 15 bytes.
+    /// The kernel's name for the process, at most 15 bytes.
     pub name: String,
     state: State,
     /// The fields after the state.
@@ -358,7 +358,7 @@ impl Stat {
         })
     }
 
-    /// Its state.
+    /// The state of the process.
     #[must_use]
     pub fn state(&self) -> State {
         self.state
@@ -370,31 +370,31 @@ impl Stat {
         self.fields.get(number.checked_sub(4)?)?.parse().ok()
     }
 
-    /// The pid of the process that started it, or has adopted it.
+    /// The pid of the process that has started this one, or has adopted it; `None` if it is missing in the file.
     #[must_use]
     pub fn parent(&self) -> Option<i32> {
         self.field(4)
     }
 
-    /// The session of the process: the pid of the session's leader.
+    /// The session of the process, given by the pid of the session's leader; `None` if it is missing in the file.
     #[must_use]
     pub fn session(&self) -> Option<i32> {
         self.field(6)
     }
 
-    /// The kernel's flags (`PF_` in its `sched.h`).
+    /// The kernel's flags of the process (`PF_` in the kernel's `sched.h`).
     #[must_use]
     pub fn flags(&self) -> Option<u32> {
         self.field(9)
     }
 
-    /// Processor time of all its threads, in clock ticks.
+    /// Processor time of all threads of the process, in clock ticks.
     #[must_use]
     pub fn cpu_ticks(&self) -> Option<u64> {
         self.field::<u64>(14)?.checked_add(self.field(15)?)
     }
 
-    /// Start time, in clock ticks since boot. Together with the pid it identifies a process uniquely.
+    /// Start time of the process, in clock ticks since boot. Together with the pid it identifies a process uniquely.
     #[must_use]
     pub fn began_ticks(&self) -> Option<u64> {
         self.field(22)
@@ -412,7 +412,7 @@ impl Status {
         Self(text.to_owned())
     }
 
-    /// The value of the field with this name, given without the colon.
+    /// The value of the field with this name, given without the colon; `None` if there is none.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         let mut values = self.0.lines().filter_map(|line| {
@@ -422,20 +422,20 @@ impl Status {
         values.next()
     }
 
-    /// The value of a decimal field.
+    /// The value of a decimal field; `None` if it is missing or malformed.
     #[must_use]
     pub fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
         self.field(name)?.parse().ok()
     }
 
-    /// The value of a field in kB, in bytes.
+    /// The value of a field in kB, converted to bytes; `None` if it is missing or malformed.
     #[must_use]
     pub fn bytes(&self, name: &str) -> Option<u64> {
         let kilobytes = self.field(name)?.strip_suffix(" kB")?;
         kilobytes.parse::<u64>().ok()?.checked_mul(1024)
     }
 
-    /// The value of a hexadecimal field.
+    /// The value of a hexadecimal field; `None` if it is missing or malformed.
     #[must_use]
     pub fn bits(&self, name: &str) -> Option<u64> {
         u64::from_str_radix(self.field(name)?, 16).ok()

@@ -15,13 +15,13 @@ use crate::files;
 use crate::search_path::{passed_over, search_in};
 use crate::sys::hand_on_sigpipe;
 
-/// Directory in which cargo puts test programs; the tested programs are in its parent.
+/// Name of the directory in which cargo puts test programs. The tested programs are in its parent.
 const OF_TESTS: &str = "deps";
-/// The shell.
+/// Path of the shell for scripts.
 const SHELL: &str = "/bin/sh";
 
-/// Finds the program `name`: in the directory `first`, beside the running program (for a test one directory above),
-/// or on `PATH`.
+/// Finds the program `name` of this project: in the directory `first`, beside the running program (for a test in the
+/// directory above), or on `PATH`. `None` if it is in none of them.
 #[must_use]
 pub fn own_program(name: &str, first: Option<&Path>) -> Option<PathBuf> {
     let own = std::env::current_exe().ok();
@@ -38,7 +38,7 @@ pub fn own_program(name: &str, first: Option<&Path>) -> Option<PathBuf> {
         .find(|program| program.is_file())
 }
 
-/// A command for the program at a path. A name without a folder means a file in the working directory, and is not
+/// A command for the program at a path. A name without a directory means a file in the working directory, and is not
 /// searched on `PATH`.
 #[must_use]
 pub fn at(path: impl AsRef<Path>) -> Command {
@@ -76,7 +76,7 @@ pub fn named(word: impl AsRef<OsStr>) -> io::Result<Command> {
     find(word.as_ref(), &files::given_path()).map(at)
 }
 
-/// A command for the helper program with this name, with a `PATH` of trusted folders.
+/// A command for the helper program with this name, which gets a `PATH` of trusted directories.
 ///
 /// # Errors
 /// As [`find`].
@@ -84,8 +84,8 @@ pub fn helper(name: impl AsRef<OsStr>) -> io::Result<Command> {
     find(name.as_ref(), &files::given_path()).map(helper_at)
 }
 
-/// A command for the helper program at a path, as by [`at`], with a `PATH` of trusted folders. Such a program starts
-/// others by name: gdb starts `iconv`, and `mpicc` a compiler.
+/// A command for the helper program at a path, as by [`at`], which gets a `PATH` of trusted directories. Such a program
+/// starts others by name: gdb starts `iconv`, and `mpicc` a compiler.
 #[must_use]
 pub fn helper_at(path: impl AsRef<Path>) -> Command {
     let mut command = at(path);

@@ -1,27 +1,27 @@
-//! The program of a rank among the rank's processes: a wrapper starts it.
+//! Choice of a rank's program among the rank's processes: wrappers may have started it.
 //!
-//! Wrappers are not recognised by their names. The program is the deepest process that has an MPI library mapped;
-//! without one, the process with the most processor time.
+//! Wrappers are not recognised by their names. The program is the deepest process that has an MPI library mapped. If
+//! none has one, it is the process with the most processor time.
 
 /// A process of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its pid.
+    /// Pid of the process.
     pub pid: i32,
-    /// Its parent's pid.
+    /// Pid of its parent.
     pub parent: i32,
-    /// Number of levels below the outermost process.
+    /// Number of levels at which the process is below the outermost process of the rank.
     pub depth: u64,
     /// True if an MPI library is mapped in the process.
     pub has_mpi: bool,
     /// Processor time used, in clock ticks.
     pub used_ticks: u64,
-    /// True for a fork without an exec, which runs its parent's program.
+    /// True for a forked process that has not executed another program.
     pub is_fork: bool,
 }
 
-/// Selects the program among the processes of one rank: its pid, and those of others that may be it instead. `None`
-/// if the list is empty.
+/// Selects the program among the processes of one rank. Returns its pid, and the pids of other processes that may be
+/// the program instead. `None` if the list is empty.
 #[must_use]
 pub fn choose(all: &[Candidate]) -> Option<(i32, Vec<i32>)> {
     let programs = || all.iter().filter(|it| !it.is_fork);

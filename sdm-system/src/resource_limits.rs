@@ -1,4 +1,4 @@
-//! Limits on the number of processes and the memory of this process and of those that it starts.
+//! Limits on the number of processes and on the memory, for this process and the processes that it starts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use sdm_text::printable_name;
 
 use crate::proc;
 
-/// Process ids that the kernel reserves after a wrap-around.
+/// Number of process ids that the kernel does not give again after a wrap-around.
 const PIDS_RESERVED: u64 = 300;
 /// Directory of control groups.
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// A limit on a number.
+/// A limit, with the present use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// Name of the limit.
@@ -24,7 +24,7 @@ pub struct Bound {
     pub used: u64,
 }
 
-/// Every limit on the number of processes that applies here.
+/// All limits on the number of processes that apply here.
 #[must_use]
 pub fn of_processes() -> Vec<Bound> {
     let mut bounds = Vec::new();
@@ -104,12 +104,12 @@ fn group_of(line: &str, controller: &str) -> Option<PathBuf> {
     }
 }
 
-/// The number in a file of the kernel; `None` if there is none, such as `max`.
+/// The number in a file of the kernel; `None` for any other content, such as `max`.
 fn number_in(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Number of all threads of this machine: after the slash in `/proc/loadavg`.
+/// Number of all threads on this machine, from `/proc/loadavg` after the slash.
 fn all_threads() -> u64 {
     let text = proc::of_machine("loadavg").unwrap_or_default();
     let field = text.split_whitespace().nth(3);

@@ -18,23 +18,23 @@ pub struct Said {
     pub lines: Vec<String>,
     /// The lines of the program's standard error.
     pub complaints: Vec<String>,
-    /// Exit status.
+    /// Exit status of the program.
     pub status: ExitStatus,
 }
 
 /// Maximum number of bytes of output of a program.
 const BYTES_MAX: usize = 512 << 20;
 
-/// Limits on a program.
+/// Limits for the run of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Time that it may take.
+    /// Time limit of the program.
     pub wait: Duration,
     /// Maximum number of lines of output, standard output and standard error together.
     pub lines_max: usize,
 }
 
-/// Runs a program to its end. One that exceeds the limits is killed; so is one whose caller ends before it in any
+/// Runs a program to its end. The program is killed if it exceeds the limits, and if its caller ends before it in any
 /// way.
 ///
 /// # Errors
@@ -44,8 +44,8 @@ pub fn run(command: &mut Command, input: &[u8], bounds: Bounds) -> io::Result<Sa
     run_unless(command, input, bounds, |_| false)
 }
 
-/// Like [`run`], but a program that `is_spared` is not killed at its time limit; the decision is made by the lines of
-/// its standard output. Nothing waits for it any more, and it ends by itself.
+/// Like [`run`], but a program for which `is_spared` returns true is not killed at its time limit. `is_spared` gets the
+/// lines of standard output so far. The program then ends by itself, and nothing waits for it.
 ///
 /// # Errors
 /// As [`run`].

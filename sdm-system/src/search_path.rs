@@ -1,8 +1,8 @@
 //! The directories of `PATH` from which programs are started.
 //!
-//! A directory counts if it is absolute and nobody but root and this user can put a program there. One of the two
-//! owns it, and each directory and link on the way to it, and no other user may write there. On the way a sticky
-//! directory is good enough, as nobody renames another user's files in it.
+//! A directory counts if it is absolute and only root and this user can put a program there. Root or this user must own
+//! it, and each directory and link on the way to it, and no other user may write there. A directory on the way may also
+//! be sticky, as nobody can rename another user's files in it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
@@ -14,13 +14,13 @@ use sdm_text::printable_name;
 
 use crate::owner::{others_may_write, user};
 
-/// The folders that are searched if `PATH` is not set, or has no trusted folder.
+/// The directories that are searched if `PATH` is not set, or has no trusted directory.
 pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Mode bit of a directory in which nobody can rename another user's files.
 const STICKY: u32 = 0o1000;
-/// Maximum number of symbolic links on the way to a folder, the same as the kernel's.
+/// Maximum number of symbolic links on the way to a directory, the same as the kernel's.
 const LINKS_MAX: u32 = 40;
-/// The program with this name in the folders of [`trusted_path`]; `None` if there is none.
+/// The program with this name in the directories of [`trusted_path`]; `None` if there is none.
 #[must_use]
 pub fn search_in(name: &OsStr, folders: &OsStr) -> Option<PathBuf> {
     let folders = trusted_path(folders);
@@ -28,7 +28,8 @@ pub fn search_in(name: &OsStr, folders: &OsStr) -> Option<PathBuf> {
     found.find(|program| is_program(program))
 }
 
-/// The trusted directories of a list; the usual ones if there are none, as an empty list means the working directory.
+/// The trusted directories of a list. If there are none, the usual directories: an empty list would mean the working
+/// directory.
 #[must_use]
 pub fn trusted_path(folders: &OsStr) -> OsString {
     // The folders come from such a list, so none contains a colon.
@@ -41,8 +42,8 @@ pub fn trusted_path(folders: &OsStr) -> OsString {
     }
 }
 
-/// A message about a program of this name in an untrusted directory before the one that [`search_in`] finds: its path
-/// and the reason why it is skipped. `None` if there is none.
+/// A message about a program of this name in an untrusted directory that precedes the program found by [`search_in`]:
+/// its path, and the reason for which it is skipped. `None` if there is none.
 #[must_use]
 pub fn passed_over(name: &OsStr, folders: &OsStr) -> Option<String> {
     for folder in std::env::split_paths(folders) {
@@ -68,7 +69,7 @@ pub fn is_program(path: &Path) -> bool {
     path.is_file() && access(path, AccessFlags::X_OK).is_ok()
 }
 
-/// The reason why no program is started from a folder; `None` if the folder is trusted.
+/// The reason for which no program is started from a directory; `None` if the directory is trusted.
 fn objection(folder: &Path) -> Option<String> {
     if !folder.is_absolute() {
         return Some("the folder on PATH is not an absolute path".to_owned());
@@ -129,7 +130,7 @@ fn parts_of(path: &Path) -> Vec<OsString> {
     path.components().rev().filter_map(named).collect()
 }
 
-/// True for files of this user or root. In a user namespace without root, root's files belong to the owner of `/`.
+/// True if this user or root owns the file. In a user namespace without root, root's files belong to the owner of `/`.
 fn is_trusted(found: &Metadata) -> bool {
     let root = fs::symlink_metadata("/").map_or(0, |root| root.uid());
     [0, root, geteuid().as_raw()].contains(&found.uid())

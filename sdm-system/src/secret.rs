@@ -1,5 +1,5 @@
-//! Files with a secret: readable by this user alone, and removed when no longer needed or when this process ends in
-//! any way.
+//! Files with a secret: only this user can read them, and they are removed when they are not needed any more or when
+//! this process ends in any way.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use crate::{files, programs};
 /// that it can finish.
 const REMOVE: &str = "trap '' HUP INT TERM; read -r line; rm -f -- \"$1\"; shift; rmdir -- \"$@\"";
 
-/// The files and sockets of this process, and the directories that contain them.
+/// Paths of the files, sockets and directories that this process must remove.
 static PLACES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// A path to a secret that only processes of this user can read: a file, or a socket that its owner makes there. Drop
@@ -27,14 +27,14 @@ static PLACES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 #[derive(Debug)]
 pub struct SecretFile {
     path: PathBuf,
-    /// Its private directory, if it has one.
+    /// The private directory of the file; `None` if it has none of its own.
     folder: Option<PathBuf>,
-    /// A helper that removes the file if this process is killed.
+    /// The helper that removes the file if this process is killed; `None` before the file is made.
     removal: Option<GuardProcess>,
 }
 
 impl SecretFile {
-    /// A path in an existing folder of this user. Nothing is created.
+    /// A path in an existing directory of this user. Nothing is created.
     #[must_use]
     pub fn at(path: PathBuf) -> Self {
         places().push(path.clone());
@@ -45,7 +45,7 @@ impl SecretFile {
         }
     }
 
-    /// A path in a new private folder. Only the folder is created.
+    /// A path in a new private directory. Only the directory is created.
     ///
     /// # Errors
     /// The folder exists already, or cannot be made.
@@ -60,7 +60,7 @@ impl SecretFile {
         Ok(it)
     }
 
-    /// Writes the file, which must not exist. A shell beside this process removes it as soon as this process is gone.
+    /// Writes the file, which must not exist. A shell removes the file as soon as this process has ended in any way.
     ///
     /// # Errors
     /// The file exists, it cannot be written, or there is no room for one more process or descriptor.
@@ -71,7 +71,7 @@ impl SecretFile {
         file.sync_all()
     }
 
-    /// Makes the file, empty and open for writing; as [`SecretFile::write`] otherwise.
+    /// Makes the file, empty and open for writing, with the same removal as [`SecretFile::write`].
     ///
     /// # Errors
     /// The file exists or cannot be made, or a limit allows no further process or descriptor.
@@ -88,7 +88,7 @@ impl SecretFile {
         Ok(file)
     }
 
-    /// Path of the file, which is not secret.
+    /// Path of the file. The path itself is not secret.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -140,7 +140,7 @@ pub fn withdraw_all() {
     std::mem::forget(places);
 }
 
-/// Opens a private file of this user. Links to one are not followed, and pipes not waited for.
+/// Opens a private file of this user. It does not follow symbolic links, and does not wait for pipes.
 ///
 /// # Errors
 /// There is no such file, or it is not private: the error names the fault.

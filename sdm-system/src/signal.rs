@@ -2,7 +2,7 @@
 
 use nix::sys::signal::Signal;
 
-/// The signal's name; `SIG` and the number for one without a name, as in gdb.
+/// The name of a signal; `SIG` and the number for a signal without a name, as in gdb.
 pub fn signal_name(number: i32) -> String {
     match Signal::try_from(number) {
         Ok(signal) => signal.as_str().to_owned(),

@@ -93,7 +93,7 @@ fn local_question(socket: u32) -> Vec<u8> {
     bytes
 }
 
-/// The netlink header of a question of this total size.
+/// The netlink header of a request of this total size.
 fn head(bytes: u32) -> Vec<u8> {
     let mut head = Vec::with_capacity(QUESTION);
     head.extend(bytes.to_ne_bytes());
@@ -104,8 +104,8 @@ fn head(bytes: u32) -> Vec<u8> {
     head
 }
 
-/// The peer in an answer about a socket. Attributes follow the socket's number, each with its length including the
-/// header, and its type.
+/// The inode number of the peer in an answer about a socket; `None` if the answer is about another socket, or has no
+/// peer. Attributes follow the socket's number. Each has its length, including the header, and its type.
 fn told_peer(socket: u32, answer: &[u8]) -> Option<u64> {
     let word = |bytes: &[u8]| Some(u32::from_ne_bytes(bytes.try_into().ok()?));
     let half = |bytes: &[u8]| Some(u16::from_ne_bytes(bytes.try_into().ok()?));

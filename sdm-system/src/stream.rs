@@ -6,23 +6,23 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use crate::lines::Lines;
 use crate::sys;
 
-/// Bytes read in one call, which bounds the events of that call.
+/// Maximum number of bytes read in one call, which bounds the events of the call.
 const READ_BYTES_MAX: usize = 16 << 10;
-/// Bytes that an ended process may have left in a pipe: the capacity of a pipe without writers. Another process that
-/// keeps the pipe open cannot delay the end.
+/// Maximum number of bytes read from a pipe after its process has ended: the capacity of a pipe without writers.
+/// Another process that keeps the pipe open cannot delay the end.
 const LEFT_BYTES_MAX: usize = 1 << 20;
 
 /// A line of a stream, or bytes that are passed on unchanged.
 pub struct Line {
-    /// True for standard error.
+    /// True if the line is from standard error.
     pub stderr: bool,
-    /// The line, a part of a very long line, or bytes that are passed on.
+    /// The line, a piece of a very long line, or bytes that are passed on.
     pub piece: Piece,
 }
 
 /// A line, or bytes that are passed on.
 pub enum Piece {
-    /// A line without its end.
+    /// A line without its line end.
     Text(String),
     /// Bytes, cut anywhere.
     Bytes(Vec<u8>),
@@ -78,7 +78,7 @@ impl Stream {
         self.fd().is_some_and(|own| own.as_raw_fd() == fd)
     }
 
-    /// Reads once; returns the number of bytes, 0 at the end and if nothing is available.
+    /// Reads once from the pipe. Returns the number of bytes; 0 at the end, and if nothing is available.
     pub fn read(&mut self, line: &mut impl FnMut(Line)) -> usize {
         let stderr = self.stderr;
         let Some(pipe) = &mut self.pipe else {

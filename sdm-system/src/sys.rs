@@ -16,8 +16,8 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
-/// Confines the command's process for running another user's code. It gets a session of its own, without a terminal
-/// to inject input into, no descriptors but its three streams, and no gain of privileges by programs.
+/// Confines the command's process, for running another user's code. The process gets a session of its own, without a
+/// terminal to inject input into. It has no descriptors but its three streams, and programs cannot give it privileges.
 pub fn confine(command: &mut Command) {
     // SAFETY: the closure allocates nothing, takes no lock and only makes async-signal-safe calls.
     unsafe {
@@ -25,13 +25,13 @@ pub fn confine(command: &mut Command) {
     }
 }
 
-/// Has the command's process killed when the thread that starts it ends in any way.
+/// Has the kernel kill the command's process when the thread that starts it ends in any way.
 pub fn goes_with_its_parent(command: &mut Command) {
     signal_at_parents_end(command, Signal::SIGKILL);
 }
 
-/// Runs the command in a session of its own, out of reach of the terminal's signals. The kernel sends it this signal
-/// when the thread that starts it ends, unless the process changes that.
+/// Runs the command in a session of its own, which signals of the terminal do not reach. The kernel sends the process
+/// `at_parents_end` when the thread that starts it ends, unless the process changes that.
 pub fn in_own_session(command: &mut Command, at_parents_end: Signal) {
     // The signal is asked for first: the kernel resumes a stopped process that it has left without a parent, but only
     // in the parent's own group.
@@ -42,8 +42,8 @@ pub fn in_own_session(command: &mut Command, at_parents_end: Signal) {
     }
 }
 
-/// Has the kernel send the command's process this signal when the thread that starts it ends. It is asked before the
-/// program begins, as a process that is stopped at its begin could not ask any more.
+/// Has the kernel send the command's process this signal when the thread that starts it ends. The request is made
+/// before the program begins, as a process that is stopped at its beginning could not make it.
 fn signal_at_parents_end(command: &mut Command, signal: Signal) {
     let parent = Pid::this();
     let bind = move || {
@@ -80,13 +80,14 @@ extern "C" fn look_at_sigpipe() {
     WITHOUT_SIGPIPE.store(handler == libc::SIG_IGN, Ordering::Relaxed);
 }
 
-/// True if SIGPIPE was ignored when this process began, so that a program that it starts expects that, too.
+/// True if SIGPIPE was ignored when this process began. Programs that it starts expect the same.
 #[must_use]
 pub fn began_without_sigpipe() -> bool {
     WITHOUT_SIGPIPE.load(Ordering::Relaxed)
 }
 
-/// Has the command's process begin with SIGPIPE ignored if this one did. Rust's library gives it the default action.
+/// Has the command's process begin with SIGPIPE ignored if this process did. Rust's library otherwise gives it the
+/// default action.
 pub(crate) fn hand_on_sigpipe(command: &mut Command) {
     if began_without_sigpipe() {
         // SAFETY: the closure makes one system call and allocates nothing.
@@ -99,8 +100,8 @@ pub(crate) fn hand_on_sigpipe(command: &mut Command) {
     }
 }
 
-/// Lets the command's process inherit this file, under its present number. The file must stay open until the process
-/// is started.
+/// Lets the command's process inherit this file under its present descriptor number. The file must stay open until the
+/// process is started.
 pub fn hand_on(command: &mut Command, file: &OwnedFd) {
     let fd = file.as_raw_fd();
     // SAFETY: the closure makes one system call and allocates nothing.
@@ -176,7 +177,8 @@ fn give_up() -> io::Result<()> {
     Ok(())
 }
 
-/// Closes all inherited descriptors except the three standard streams. Must be called before this process opens any.
+/// Closes all inherited descriptors except the three standard streams. It must be called before this process opens any
+/// descriptor.
 pub fn close_inherited() {
     // SAFETY: no value in this process owns a descriptor yet.
     unsafe { end_range(FIRST, libc::c_uint::MAX, 0) };
@@ -227,7 +229,7 @@ pub fn watch_child(pid: u32) -> io::Result<OwnedFd> {
 }
 
 fn watch_by_thread(pid: u32) -> io::Result<OwnedFd> {
-    /// Bytes of the thread's stack: there may be one for each of many servers.
+    /// Size of the thread's stack, in bytes. There may be one thread for each of many servers.
     const STACK_BYTES: usize = 64 << 10;
     let (end, mut at_end) = io::pipe()?;
     let child = Pid::from_raw(pid.cast_signed());
@@ -269,8 +271,8 @@ pub fn copy_descriptor(pid: i32, number: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Sends a signal to the process with a pid if it is the one that `is_meant` recognizes. Before Linux 5.3, which has no
-/// pidfds, the pid may be reused between the look and the signal.
+/// Sends a signal to the process with this pid if `is_meant` returns true. Linux before 5.3 has no pidfds: the pid may
+/// be reused between that check and the signal.
 pub fn signal_process(pid: i32, signal: Signal, is_meant: impl FnOnce() -> bool) {
     let process = pidfd_open(pid.cast_unsigned());
     if !is_meant() {
@@ -305,7 +307,7 @@ pub fn signal_process(pid: i32, signal: Signal, is_meant: impl FnOnce() -> bool)
 /// # Errors
 /// The socket is no TCP connection, or the kernel is older than 4.1, which does not count.
 pub fn tcp_traffic(socket: BorrowedFd<'_>) -> io::Result<[u64; 2]> {
-    /// Offset of both in the kernel's `tcp_info` (`linux/tcp.h`); the `libc` crate has an older version of it.
+    /// Offset of both counters in the kernel's `tcp_info` (`linux/tcp.h`). The `libc` crate has an older version of it.
     const AT: usize = 120;
     const BYTES: usize = AT + 16;
     let mut info = [0_u8; BYTES];

@@ -9,8 +9,8 @@ use nix::unistd::geteuid;
 
 use crate::{proc, sock_diag};
 
-/// Maximum number of searches for a connection that the kernel's tables do not show. A connection that the peer has
-/// closed is not searched again.
+/// Maximum number of searches for a connection that the kernel's tables do not show. If the peer has closed the
+/// connection, there is no further search.
 const LOOKS_MAX: usize = 10;
 /// Socket states in the kernel's tables.
 const CONNECTED: &str = "01";
@@ -65,14 +65,15 @@ pub fn tables(process: &proc::Process) -> Vec<String> {
     tables.into_iter().flatten().collect()
 }
 
-/// The addresses of the connection whose socket has this inode number in a kernel table: the local one first.
+/// The addresses of the connection whose socket has this inode number in a kernel table: the local one first. `None` if
+/// there is none.
 #[must_use]
 pub fn ends(table: &str, socket: u64) -> Option<[SocketAddr; 2]> {
     let row = rows(table).find(|row| row.socket.parse() == Ok(socket))?;
     Some(row.ends.map(SocketAddr::from))
 }
 
-/// The inode number of the socket with these addresses in a kernel table: the local one first.
+/// The inode number of the socket with these addresses in a kernel table: the local one first. `None` if there is none.
 #[must_use]
 pub fn socket_of(table: &str, ends: [SocketAddr; 2]) -> Option<u64> {
     let row = rows(table).find(|row| row.ends == ends.map(canonical))?;
@@ -85,7 +86,7 @@ pub fn listeners(table: &str, port: u16) -> impl Iterator<Item = u64> {
     at.filter_map(|row| row.socket.parse().ok())
 }
 
-/// The user id of the socket with these two addresses in a kernel table.
+/// The user id of the socket with these two addresses in a kernel table; `None` if there is none.
 fn owner(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
     let ends = [local, remote].map(canonical);
     // A connection without a process is not meant, as it has no user any more.
@@ -95,7 +96,7 @@ fn owner(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
 
 /// A row of a kernel table of TCP sockets.
 struct Row<'a> {
-    /// Its own address and the peer's.
+    /// The socket's own address, and that of its peer.
     ends: [(IpAddr, u16); 2],
     state: &'a str,
     user: &'a str,
@@ -122,7 +123,8 @@ fn canonical(address: SocketAddr) -> (IpAddr, u16) {
     (address.ip().to_canonical(), address.port())
 }
 
-/// An address in the kernel's form: 32-bit words in this machine's byte order, in hexadecimal.
+/// Parses an address in the kernel's form: 32-bit words in this machine's byte order, in hexadecimal. `None` if it is
+/// malformed.
 fn address(text: &str) -> Option<(IpAddr, u16)> {
     let (words, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -144,7 +146,7 @@ fn address(text: &str) -> Option<(IpAddr, u16)> {
     Some((ip.to_canonical(), port))
 }
 
-/// Feeds arbitrary bytes to the parsers of the kernel's data about processes and sockets: no panic.
+/// Feeds arbitrary bytes to the parsers of the kernel's data about processes and sockets. Checks that none panics.
 #[doc(hidden)]
 pub fn fuzz_kernel(bytes: &[u8]) {
     sock_diag::fuzz_answer(bytes);

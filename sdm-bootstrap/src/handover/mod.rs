@@ -29,11 +29,12 @@ pub const SERVER_VARIABLE: &str = "SDM_SERVER_ID";
 pub const SERVER_COUNT_VARIABLE: &str = "SDM_SERVER_COUNT";
 /// The environment variable with a server's number among those of its host.
 pub const LOCAL_INDEX_VARIABLE: &str = "SDM_LOCAL_INDEX";
-/// The variable that selects when a server gives its gdbs the library that completes their writes of registers.
+/// The variable that selects whether gdbs get the library that completes their register writes: `auto`, `always` or
+/// `never`.
 pub const XSTATE_VARIABLE: &str = "SDM_XSTATE";
-/// The variable by which what a launcher has started on this host is found again.
+/// The variable by which the processes are found that a launcher has started on this host.
 pub const LAUNCH_VARIABLE: &str = "SDM_LAUNCH";
-/// All variables of SDM's: no program may see them.
+/// All environment variables of SDM, which no program may see.
 const OURS: [&str; 8] = [
     SESSION_VARIABLE,
     KEY_VARIABLE,
@@ -44,9 +45,9 @@ const OURS: [&str; 8] = [
     XSTATE_VARIABLE,
     LAUNCH_VARIABLE,
 ];
-/// Takes the session's name and key, and every other variable of SDM's, out of the environment. With a `source` name
-/// and key come from there: a file of `NAME=VALUE` lines, `-` for standard input, `unix://PATH` for a socket that
-/// sends them.
+/// Takes the session's name and key, and all other variables of SDM, from the environment, and removes them there. With
+/// a `source`, name and key come from it: a file of `NAME=VALUE` lines, `-` for standard input, `unix://PATH` for a
+/// socket that sends them.
 ///
 /// Call it first in `main`, while the process has one thread.
 ///
@@ -108,8 +109,8 @@ mod sys {
         fn getenv(name: *const c_char) -> *mut c_char;
     }
 
-    /// Overwrites a variable's initial value, so that it cannot be read in `/proc` any more; the variable is useless
-    /// after that.
+    /// Overwrites a variable's initial value, so that it cannot be read in `/proc` any more. The variable has no usable
+    /// value after that.
     pub(super) fn wipe(name: &str) {
         let name = CString::new(name).expect("no name of ours holds a zero");
         // SAFETY: `name` is null-terminated and lives across the call. This is called at the start of `main`, before

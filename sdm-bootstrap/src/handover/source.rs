@@ -16,8 +16,8 @@ use zeroize::Zeroizing;
 
 /// Maximum length of the handed-over text, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
-/// Time limit for `sdm` to send the name and key through the socket at which it listens. It may have other processes to
-/// start first.
+/// Time limit for `sdm` to send the name and key through the socket at which it listens. `sdm` may have to start other
+/// processes first.
 const SOCKET_WAIT: Duration = Duration::from_secs(60);
 
 /// Prefix of a source that is a socket: `unix:///run/user/1000/sdm-.../key`.
@@ -37,7 +37,7 @@ pub enum HandoverError {
     Source {
         /// Printable path of the file or socket.
         name: String,
-        /// The error.
+        /// The error of the file or socket.
         what: String,
     },
 }
@@ -66,7 +66,7 @@ pub(super) fn read(source: &Path) -> Result<Zeroizing<String>, HandoverError> {
     first_lines(input).map_err(|error| failed(error.to_string()))
 }
 
-/// The reason why nothing was read.
+/// The reason for which a socket was not read.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error("{0}")]
@@ -75,7 +75,7 @@ enum Refused {
     Listener(u32, u32),
 }
 
-/// Reads from a socket of this user: no other user's data is accepted as the session's.
+/// Connects to a socket of this user for reading. A socket of another user is refused.
 fn socket(path: &Path) -> Result<Box<dyn Read>, Refused> {
     let stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(SOCKET_WAIT))?;
@@ -86,7 +86,7 @@ fn socket(path: &Path) -> Result<Box<dyn Read>, Refused> {
     Ok(Box::new(stream))
 }
 
-/// Reads the lines up to the first empty one. Bytes after it may be read too, and are discarded.
+/// Reads the lines up to the first empty one. Bytes after that line may be read too, and are discarded.
 fn first_lines(mut input: Box<dyn Read>) -> io::Result<Zeroizing<String>> {
     // Only one buffer is used, and it is wiped, so that no copy of a key remains in memory.
     let mut bytes = Zeroizing::new([0; TEXT_BYTES_MAX]);
@@ -108,7 +108,7 @@ fn first_lines(mut input: Box<dyn Read>) -> io::Result<Zeroizing<String>> {
     Ok(Zeroizing::new(text.to_owned()))
 }
 
-/// The lines, including their terminators.
+/// The lines of a text, each with its line end.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split_inclusive(|byte| *byte == b'\n')
 }

@@ -1,4 +1,4 @@
-//! The numbers of the wire form.
+//! Encoding and decoding of the numbers in the wire form.
 
 /// Maximum length of a number, in bytes: 35 bits, as a zigzag of two `u32` needs.
 pub(super) const NUMBER_BYTES_MAX: u32 = 5;
@@ -13,7 +13,7 @@ pub(super) fn zigzag(base: u32, id: u32) -> u64 {
     }
 }
 
-/// Decodes a number of `zigzag`. None if the id would be negative.
+/// The id that [`zigzag`] has encoded; `None` if the id would be negative.
 pub(super) fn unzigzag(base: u32, number: u64) -> Option<u64> {
     let base = u64::from(base);
     if number & 1 == 0 {

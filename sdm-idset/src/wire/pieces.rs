@@ -1,11 +1,11 @@
-//! Finds the evenly spaced pieces of a bitmap without iterating over its runs.
+//! Search for the evenly spaced pieces of a bitmap, without iterating over its runs.
 //!
-//! The bitmap is examined in the portable format, in which neighbouring containers of bits are adjacent. A
-//! piece that begins evenly is followed by comparing bytes, because bits with distance `step` repeat every
-//! `step` bytes.
+//! The bitmap is examined in the portable format, in which neighbouring containers of bits are adjacent. A piece whose
+//! first ids are evenly spaced is extended by comparing bytes, because bits with distance `step` repeat every `step`
+//! bytes.
 //!
-//! A bitmap that does not consist of few pieces is given up after a number of steps that grows with its
-//! length. So the search costs less than writing the bitmap.
+//! The search gives up a bitmap that does not consist of few pieces. The maximum number of steps grows with the
+//! bitmap's length, so the search costs less than writing the bitmap.
 
 use super::number::{NUMBER_BYTES_MAX, write_number, zigzag};
 use super::portable::{Ids, Parts};
@@ -18,13 +18,13 @@ const STEPS_PER_CONTAINER: usize = 2;
 const BYTES_PER_STEP: usize = 64;
 /// Maximum number of single ids that are not next to a run. A bitmap with more is given up as irregular.
 const LONE_MAX: usize = 3;
-/// Number of bytes by which the pieces may initially be longer than bits.
+/// Number of bytes by which the encoded pieces may initially exceed the encoded bits.
 const AHEAD_BYTES: usize = 4;
 /// Maximum step for comparison by bytes. Ids farther apart are mostly in arrays.
 const EVEN_STEP_MAX: u32 = 32;
 /// Number of ids that are compared at once in an array.
 const FOUR: usize = 4;
-/// Maximum step of which four fit into 16 bits.
+/// Maximum step for which four steps fit into 16 bits.
 const MANY_STEP_MAX: u32 = 0xffff / 4;
 /// Number of groups of four ids that are compared before the result is checked.
 const BLOCK: usize = 128;
@@ -48,12 +48,12 @@ pub(super) struct Pieces {
     before: Option<u32>,
 }
 
-/// The search is given up.
+/// The error of a search that has given up.
 #[derive(Debug)]
 pub(super) struct GivenUp;
 
 impl Pieces {
-    /// An empty list of pieces, relative to `base`.
+    /// An empty list of pieces, encoded relative to `base`.
     pub(super) fn new(base: u32) -> Self {
         Self {
             bytes: [0; BYTES_MAX],
@@ -64,7 +64,7 @@ impl Pieces {
         }
     }
 
-    /// Number of pieces, and their bytes.
+    /// The coding of the pieces: their number, and their bytes.
     pub(super) fn coding(&self) -> (u8, &[u8]) {
         (self.count, &self.bytes[..self.len])
     }
@@ -120,14 +120,14 @@ impl Pieces {
 
 struct Finder<'a> {
     pieces: &'a mut Pieces,
-    /// The last piece, which can still grow. None before the first one.
+    /// The last piece, which can still grow; `None` before the first one.
     growing: Option<Piece>,
     steps_left: usize,
     lone_left: usize,
 }
 
 impl Finder<'_> {
-    /// Finds the pieces of a list of ids. Gives up if it does not begin evenly.
+    /// Finds the pieces in a container of ids. Gives up if its first ids are not evenly spaced.
     fn array(&mut self, first: u32, bytes: &[u8]) -> Result<(), GivenUp> {
         let (mut ids, _) = bytes.as_chunks::<2>();
         if are_uneven(bytes) {
@@ -172,7 +172,7 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// Finds the pieces of bits. Gives up if the first pieces take more bytes than the bits.
+    /// Finds the pieces in a container of bits. Gives up if the first pieces take more bytes than the bits.
     fn bits(&mut self, first: u32, bytes: &[u8]) -> Result<(), GivenUp> {
         let before = self.pieces.len + AHEAD_BYTES;
         let (words, _) = bytes.as_chunks::<8>();
@@ -253,7 +253,8 @@ impl Piece {
         }
     }
 
-    /// True for exactly two ids that are not adjacent. They are written as two single ids and not as a stride.
+    /// True for a piece of exactly two ids that are not adjacent. They are written as two single ids and not as a
+    /// stride.
     fn is_two_apart(self) -> bool {
         self.step > 1 && self.last - self.first == self.step
     }
@@ -310,7 +311,7 @@ fn even_ids(ids: &[[u8; 2]], step: u32) -> usize {
     last + even_from(last).count()
 }
 
-/// The first set bit at or after `from`.
+/// The first set bit at or after `from`; `None` if there is none.
 fn next_bit(words: &[[u8; 8]], from: u32) -> Option<u32> {
     let mut at = (from / 64) as usize;
     let mut word = u64::from_le_bytes(*words.get(at)?) & (u64::MAX << (from % 64));

@@ -43,7 +43,7 @@ pub(super) struct Part<'a> {
     pub(super) ids: Ids<'a>,
 }
 
-/// The layouts of a container. All ids are relative to the part's first one.
+/// The layouts of a container. All ids are relative to the first id of the [`Part`].
 #[derive(Clone, Copy)]
 pub(super) enum Ids<'a> {
     /// One container: a `u16` for each id, ascending.
@@ -106,7 +106,7 @@ impl<'a> Parts<'a> {
         self.heads.len() / 4
     }
 
-    /// The next container. None at the end.
+    /// The next container; `None` at the end.
     #[inline]
     fn container(&mut self) -> Result<Option<Part<'a>>, &'static str> {
         let Some(head) = self.heads.get(4 * self.index..4 * self.index + 4) else {

@@ -1,4 +1,4 @@
-//! Reading the wire form.
+//! A reader of the wire form, with checks of each item and the position of an error.
 
 use super::number::NUMBER_BYTES_MAX;
 use super::portable::{self, BYTES_MAX as SET_BYTES_MAX};
@@ -11,9 +11,9 @@ const LONG: &str = "expected at most 2099748 bytes";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("set: {what} at byte {offset}")]
 pub struct DecodeError {
-    /// The error in the bytes.
+    /// The fault of the bytes.
     pub what: &'static str,
-    /// The position of the error in the given bytes.
+    /// Position of the error in the input, in bytes.
     pub offset: usize,
 }
 
@@ -21,7 +21,7 @@ pub struct DecodeError {
 pub(super) struct Reader<'a> {
     input: &'a [u8],
     at: usize,
-    /// Offset at which the last item began.
+    /// Offset at which the item that was read last begins.
     before: usize,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
         self.input.len() - self.at
     }
 
-    /// An error at the item read last.
+    /// An error at the item that was read last.
     pub(super) fn error_before(&self, what: &'static str) -> DecodeError {
         DecodeError {
             what,
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// Reads a bitmap that begins with the byte read last.
+    /// Reads a bitmap whose first byte is the byte that was read last.
     pub(super) fn bitmap(&mut self) -> Result<&'a [u8], DecodeError> {
         let input = &self.input[self.before..];
         let len = portable::check(input).map_err(|what| self.error_before(what))?;

@@ -35,7 +35,8 @@ pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     new.finish()
 }
 
-/// A private file that is being written, under a name beside its final one. Drop removes it unless it is finished.
+/// A private file that is being written, in the directory of its final path and under another name. Drop removes it
+/// unless it is finished.
 #[derive(Debug)]
 pub struct NewFile {
     /// The file, open for writing.
@@ -66,7 +67,7 @@ impl NewFile {
         })
     }
 
-    /// The permissions of the file to replace; `None` unless it is a file of this user.
+    /// The permissions of the file to replace; `None` if there is none, or if it is another user's.
     fn own_mode(&self) -> Option<u32> {
         let own = |it: &&Metadata| it.is_file() && it.uid() == geteuid().as_raw();
         Some(self.before.as_ref().filter(own)?.mode() & 0o777)
@@ -106,7 +107,7 @@ impl Drop for NewFile {
 pub enum Writing {
     /// From the start; the old contents are lost.
     Anew,
-    /// Appended to the contents.
+    /// After the present contents.
     Behind,
 }
 

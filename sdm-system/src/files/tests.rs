@@ -1,4 +1,4 @@
-//! Tests that files with which others could have interfered are recognised.
+//! Tests that files with which other users could have interfered are recognised.
 
 use std::fs::Permissions;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Log lines about refused clients, limited so that many of them neither fill the log nor delay others.
+//! Log lines about refused clients, limited so that many refused clients neither fill the log nor delay others.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ const SAY_EVERY: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct Refusals {
     said: Option<Instant>,
-    /// Refusals since the last line.
+    /// Number of refusals since the last line.
     unsaid: u64,
 }
 
@@ -28,7 +28,7 @@ impl Refusals {
         })
     }
 
-    /// The last line, about refusals not logged yet.
+    /// The last line, about refusals that were not logged; `None` if all were.
     pub fn rest(&mut self) -> Option<String> {
         let rest = std::mem::take(&mut self.unsaid);
         (rest > 0).then(|| format!("clients disconnected without a report: {rest}"))

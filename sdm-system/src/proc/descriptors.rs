@@ -6,7 +6,7 @@ use std::{fs, io};
 use super::{Process, Status, TEXT_BYTES_MAX, pids_in, read, text};
 
 impl Process {
-    /// The file of one of its descriptors, as the kernel names it: a path, or `pipe:[4711]`.
+    /// The file of a descriptor of the process, as the kernel names it: a path, or `pipe:[4711]`.
     ///
     /// # Errors
     /// [`io::Error`] if there is no such descriptor, or it may not be read.
@@ -23,7 +23,7 @@ impl Process {
         socket.strip_suffix(']')?.parse().ok()
     }
 
-    /// The numbers of its descriptors, in no order.
+    /// The numbers of the process's descriptors, in no order.
     ///
     /// # Errors
     /// [`io::Error`] if it has ended, or may not be inspected.
@@ -31,7 +31,7 @@ impl Process {
         pids_in(&self.path("fd"))
     }
 
-    /// The flags with which a descriptor was opened, as in `open(2)`.
+    /// The flags with which a descriptor was opened, as in `open(2)`; `None` if they cannot be read.
     #[must_use]
     pub fn descriptor_flags(&self, number: u64) -> Option<u32> {
         let path = self.path(&format!("fdinfo/{number}"));

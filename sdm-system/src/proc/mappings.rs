@@ -7,13 +7,13 @@ use std::path::Path;
 /// A line of `/proc/PID/maps`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// First address.
+    /// First address of the mapping.
     pub start: u64,
-    /// Address after the last one.
+    /// Address after the last byte of the mapping.
     pub end: u64,
-    /// `r-xp`: readable, writable, executable, and private or shared.
+    /// Access rights, for example `r-xp`: readable, writable, executable, and private or shared.
     pub rights: String,
-    /// Offset of its start in the file, in bytes.
+    /// Offset in the file at which the mapping begins, in bytes.
     pub offset: u64,
     /// The device that contains the file, in the kernel's notation: `08:01`.
     pub device: String,
@@ -43,7 +43,7 @@ impl Mapping {
         self.rights.as_bytes().get(2) == Some(&b'x')
     }
 
-    /// True if writes to it are visible only to this process.
+    /// True if writes to the mapping are visible only to this process.
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.rights.as_bytes().get(3) == Some(&b'p')
