@@ -1,4 +1,4 @@
-//! Output of a server to its launcher.
+//! Output of a server to its launcher: lines on standard output.
 
 use std::io::Write;
 

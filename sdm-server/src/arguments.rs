@@ -1,4 +1,4 @@
-//! The command line of a server, and what it takes from its environment.
+//! The command line of a server, and the variables that it takes from its environment.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -76,7 +76,7 @@ pub struct Arguments {
     pub exit: bool,
 }
 
-/// The environment as the launcher gave it, before SDM's own variables are removed.
+/// The environment from the launcher, before SDM's own variables are removed.
 #[must_use]
 pub fn snapshot() -> HashMap<OsString, OsString> {
     let wanted = [

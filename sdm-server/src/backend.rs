@@ -1,4 +1,4 @@
-//! Selection of the backend that debugs the tasks.
+//! Selection and set-up of the backend that debugs the tasks, and the inherited state that programs get.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,19 +15,19 @@ use sdm_debug::{BackendSettings, Failure, FailureCode, GdbOptions, LauncherDutie
 use sdm_fake::{FakeBackend, Scenario};
 use sdm_idset::{IdSet, TaskId};
 
-/// State that the launcher gave this process and that is meant for the program.
+/// State that this process has inherited from its launcher, and that the programs are to inherit.
 pub(crate) struct Inherited {
     signals: SignalState,
     binding: Option<Binding>,
     streams: Option<InheritedStreams>,
     completion: Completion,
-    /// The path of `ssh`, from `PATH`.
+    /// Path of the `ssh` on `PATH`; `None` if there is none.
     pub(crate) ssh: Option<PathBuf>,
 }
 
 impl Inherited {
-    /// Captures the state of this process. Call it before anything is changed. Afterwards this process may
-    /// run on all processors that it is allowed. `streams`: whether the program gets its standard streams.
+    /// Captures the inherited state of this process. Call it before the state is changed. It then allows this process
+    /// all processors that it may use. `streams` is true if the program gets the standard streams of this process.
     ///
     /// # Errors
     /// A standard stream cannot be passed on.
@@ -42,7 +42,7 @@ impl Inherited {
         })
     }
 
-    /// Drops the standard streams, for a server without them.
+    /// Drops the standard streams, for a server that does not pass them to a program.
     pub(crate) fn without_streams(self) -> Self {
         Self {
             streams: None,
@@ -64,8 +64,8 @@ impl Inherited {
     }
 }
 
-/// Sets up the requested backend. Programs get the `inherited` state of this process, or that of the shim
-/// that starts them.
+/// Sets up the requested backend. Programs get the `inherited` state of this process, or that of the shim that starts
+/// them.
 ///
 /// # Errors
 /// The scenario is invalid.

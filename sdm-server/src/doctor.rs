@@ -1,5 +1,5 @@
-//! The requirements of SDM on this host, checked line by line for `sdm doctor --host`. It needs no session
-//! and no key. Any user who can run programs here may see all of it.
+//! Output of `sdm doctor --host` on this host: the requirements of SDM, each with the result of its check, one per
+//! line. It needs no session and no key. It shows only what any user who can run programs here may see.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -12,8 +12,8 @@ use sdm_doctor::{Machine, Told, looks};
 
 use crate::arguments::Arguments;
 
-/// Prints all findings, then accepts connections at the announced port until its input ends. So the caller
-/// can test whether a connection is possible.
+/// Prints all findings. Then it accepts connections at the announced port until its input ends, so that the caller can
+/// test whether a connection is possible.
 ///
 /// # Errors
 /// [`io::Error`] if the output cannot be written.
@@ -49,7 +49,7 @@ fn say(told: &Told) -> io::Result<()> {
     out.flush()
 }
 
-/// Listens on the first free port of the range.
+/// Listens on the first free port of the range; `None` if there is none.
 fn listen(ports: PortRange) -> Option<TcpListener> {
     let (first, count) = ports.search(0);
     let mut tried = (0..count).map_while(|index| first.checked_add(index));

@@ -52,13 +52,13 @@ pub(crate) fn fork_all(first: u32, count: u32, config: &mut LinkConfig) -> Resul
     wait_for(first, &servers, starter)
 }
 
-/// A key of zeros, which replaces the session's key in this process once the servers have it.
+/// A key of zeros. It replaces the session's key in this process once the servers have it.
 fn nobodys_key() -> SessionKey {
     SessionKey::from_bytes([0; 32])
 }
 
-/// Puts this process in a session of its own and requests a signal at its parent's end, as a launcher does
-/// for each process.
+/// Puts this process in a session of its own, and requests a signal at its parent's end. A launcher does the same for
+/// each process that it starts.
 fn be_a_server(forker: Pid) -> Result<()> {
     setsid().context("sdm-server: cannot open a new session (setsid)")?;
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)

@@ -1,4 +1,4 @@
-//! The parts of `sdm-server`, apart from its `main`.
+//! The parts of `sdm-server`, as a library for its `main` and for tests.
 
 mod announce;
 pub mod arguments;

@@ -16,10 +16,10 @@ use crate::outbox::payload_of;
 pub(crate) struct Tasks<'a> {
     pub(crate) backend: &'a mut Option<Box<dyn LauncherDuties>>,
     pub(crate) stopped: &'a Option<Failure>,
-    /// The queue for commands while the backend is not set up.
+    /// The queue for commands while the backend is not set up; `None` once it is.
     pub(crate) waiting: Option<&'a mut Vec<WaitingCommand>>,
-    /// Receives the start specification, as a template for spawned programs. None if no program can
-    /// spawn others.
+    /// The start specification of the last start is stored here, as a template for spawned programs. `None` if no
+    /// program can spawn others.
     pub(crate) like: Option<&'a mut StartSpec>,
 }
 

@@ -1,4 +1,4 @@
-//! A server of the tree: it owns tasks, runs their gdb, and forwards messages for its descendants.
+//! A server of the tree: it owns tasks, runs their backend (gdb), and forwards messages for its descendants.
 
 use std::io::Write;
 use std::process::ExitCode;

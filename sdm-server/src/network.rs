@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use anyhow::{Context, Result};
 use sdm_core::transport::{ConnectionString, Interface, Transport, own_addresses};
 
-/// Listens. Returns the port, and the addresses at which other members reach it, best first.
+/// Listens for connections of members. Returns the port, and the addresses at which other members reach it, best first.
 ///
 /// # Errors
 /// No port is free, or no interface matches.

@@ -1,5 +1,5 @@
-//! The connection to the PMIx server of this node: `sdm-pmix host`, a process that all servers of the node
-//! share. The first of them starts it, and it outlives that one.
+//! The connection to the PMIx server of this node: `sdm-pmix host`, a process that all servers of the node share. The
+//! first of these servers starts the PMIx server, which outlives it.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read, Write};
@@ -30,14 +30,14 @@ const PROGRAM: &str = "sdm-pmix";
 const READY_WAIT: Duration = Duration::from_secs(60);
 /// Time limit for the process that has bound the socket name to listen on it.
 const LISTEN_WAIT: Duration = Duration::from_secs(5);
-/// Polling interval.
+/// Interval between two checks whether the PMIx server listens.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// Maximum number of reads before other descriptors are served.
+/// Maximum number of reads in a row, so that other descriptors are served.
 const READS_MAX: usize = 64;
 /// Number of last lines of the PMIx server's output that are kept.
 const LAST_LINES: usize = 4;
 
-/// The reason why there is no PMIx server.
+/// The reason for which there is no PMIx server.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PmixError {
     /// The program was not found.
@@ -71,22 +71,22 @@ pub(crate) enum PmixEvent {
     Failed(String),
     /// A message for the user.
     Notice(String),
-    /// A process aborts its job: its rank, its status, and its message.
+    /// A process aborts its job. The fields are its rank, its exit status, and its message.
     Aborted(u32, i32, String),
     /// A process or tool prints a message.
     Log {
-        /// `None` for a tool.
+        /// The rank of the process; `None` for a tool.
         rank: Option<u32>,
         is_error: bool,
         bytes: Vec<u8>,
     },
-    /// Data of this node for a fence, with the fence number.
+    /// A part of this node's data for a fence, with the number of the fence.
     FenceData(u64, Vec<u8>),
     /// All of this node's ranks have entered a fence.
     Fence(Fence),
-    /// A message for another node.
+    /// A message to the PMIx server of another node.
     Datagram(HostLetter),
-    /// A tool queries the process table.
+    /// A tool requests the process table.
     WantProcesses,
     /// A process spawns programs.
     Spawn(SpawnRequest),
@@ -94,7 +94,7 @@ pub(crate) enum PmixEvent {
     WantOutput,
     /// A tool sends a signal to these processes.
     Signal(IdSet, i32),
-    /// A tool sends standard input to these processes. No bytes mean end of file.
+    /// A tool sends standard input to these processes. Empty input means end of file.
     Input(IdSet, Vec<u8>),
     /// The PMIx server has ended, with its exit status.
     Gone(String),
@@ -105,7 +105,7 @@ pub(crate) enum PmixEvent {
 pub(crate) struct SpawnRequest {
     /// The number of the request, for the answer.
     pub(crate) number: u64,
-    /// The task that requests it. None for a tool.
+    /// The task that requests the spawn; `None` for a tool.
     pub(crate) by: Option<u32>,
     /// The task numbers of the new processes.
     pub(crate) tasks: IdSet,
@@ -126,9 +126,9 @@ pub(crate) struct Fence {
     pub(crate) number: u64,
     /// The ranks that take part.
     pub(crate) ranks: IdSet,
-    /// Number of earlier fences of the same ranks.
+    /// Number of earlier fences of exactly these ranks.
     pub(crate) count: u32,
-    /// True if this server represents its node.
+    /// True if this server takes part in the fence for its node.
     pub(crate) is_speaker: bool,
 }
 
@@ -137,12 +137,12 @@ pub(crate) struct PmixServer {
     stream: UnixStream,
     frames: Frames,
     unsent: Vec<u8>,
-    /// Number of bytes of `unsent` that are sent.
+    /// Number of bytes of `unsent` that were sent.
     sent: usize,
     child: Option<Started>,
     /// The PMIx server's directory.
     folder: PathBuf,
-    /// The deadline for the PMIx server to be ready. None once the server is ready.
+    /// Time limit for the PMIx server to be ready; `None` once it is.
     pub(crate) deadline: Option<Instant>,
     is_gone: bool,
 }
@@ -247,7 +247,7 @@ impl PmixServer {
         (self.stream.as_raw_fd(), self.sent < self.unsent.len())
     }
 
-    /// Sends queued data without blocking. A lost peer is detected by reading.
+    /// Sends queued data without blocking. The loss of the PMIx server is detected by [`PmixServer::receive`].
     fn write(&mut self) {
         while self.sent < self.unsent.len() {
             match self.stream.write(&self.unsent[self.sent..]) {
@@ -297,7 +297,7 @@ impl PmixServer {
         }
     }
 
-    /// Kills the process if it was started here, because it hangs. Its exit status is not waited for.
+    /// Kills the PMIx server if this process has started it, because it hangs. Its exit status is not waited for.
     pub(crate) fn give_up(mut self) {
         if let Some(started) = &mut self.child {
             // The process may have ended already.
@@ -306,7 +306,7 @@ impl PmixServer {
         }
     }
 
-    /// Reads events. Returns false at end of file.
+    /// Reads events of the PMIx server. Returns false at end of file.
     fn read(&mut self, heard: &mut Vec<PmixEvent>) -> bool {
         let mut bytes = [0; 16 << 10];
         let mut turns = 0..READS_MAX;
@@ -436,7 +436,7 @@ impl Started {
         })
     }
 
-    /// Reads the lines that the PMIx server prints. Returns its exit status once it has ended; `None` before that.
+    /// Reads the lines that the PMIx server prints. Returns its exit status once it has ended, and `None` before.
     fn poll_exit(&mut self) -> Option<ExitStatus> {
         let mut lines = Vec::new();
         let mut keep =

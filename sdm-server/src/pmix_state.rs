@@ -21,12 +21,12 @@ pub(crate) struct Hosted {
     pub(crate) setting_up: Option<SettingUp>,
     /// The job's tasks on other nodes.
     pub(crate) others: IdSet,
-    /// Data of this node for fences whose tree exchange this server has not begun yet, by fence number.
+    /// Data of this node, by fence number, for fences whose exchange over the tree has not begun here.
     pub(crate) given: BTreeMap<u64, Vec<Bytes>>,
-    /// The fences at which this server represents its node, with their numbers at the PMIx server.
+    /// The fences in which this server takes part for its node, each with its number at the PMIx server.
     pub(crate) spoken: Vec<(ExchangeId, u64)>,
-    /// Set once a process has aborted the job: the deadline at which these tasks are killed if they still
-    /// run.
+    /// Time at which these tasks are killed if they still run, because a process has aborted the job; `None` without an
+    /// abort.
     pub(crate) ending: Option<(Instant, IdSet)>,
     /// True from the moment at which this server ends the job. Stays true after the deadline in `ending`.
     pub(crate) is_given_up: bool,
@@ -44,7 +44,7 @@ pub(crate) struct SettingUp {
 }
 
 impl Hosted {
-    /// The queue of commands that wait for the backend. None once it is set up.
+    /// The queue of commands that wait for the backend; `None` once the backend is set up.
     pub(crate) fn waiting(&mut self) -> Option<&mut Vec<WaitingCommand>> {
         self.setting_up.as_mut().map(|it| &mut it.waiting)
     }

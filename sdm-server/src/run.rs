@@ -103,14 +103,14 @@ pub fn serve(
     }
 }
 
-/// The role that this process has taken on at its start.
+/// The role that this process has taken at its start.
 enum StartRole {
     Server(Box<Server>),
-    /// A shim, which has ended with this exit code.
+    /// This process was a shim, which has ended with this exit code.
     Shim(u8),
 }
 
-/// Takes on the role of this process: a server, or a shim, which runs here until its end.
+/// Takes the role of this process: a server, or a shim. A shim runs in this function until its end.
 fn begin(
     arguments: &Arguments,
     identity: Identity,
@@ -144,7 +144,7 @@ fn begin(
     }
 }
 
-/// Listens and announces the address. The server ends with its `starter`, if it has one.
+/// Listens, and announces the address of this server. The server ends with its `starter`, if it has one.
 fn come_up(
     arguments: &Arguments,
     identity: Identity,
@@ -258,15 +258,15 @@ struct Server {
     link: Arc<LinkConfig>,
     backend: Option<Box<dyn LauncherDuties>>,
     signals: SignalFd,
-    /// The state from the launcher that is meant for the programs.
+    /// The state inherited from the launcher that is meant for the programs.
     inherited: Inherited,
     /// The reason why there is no backend although one was requested.
     stopped: Option<Failure>,
     /// The process that started this one, if this one ends with it.
     starter: Option<Starter>,
-    /// The copied program file, if it has to be removed.
+    /// The copied program file of this process, if there is one that must be removed.
     copy: Copy,
-    /// True once the session is over while detached programs still run.
+    /// True if the session is over and detached programs still run.
     alone: bool,
     /// The listener for shims, until the server gets its tasks.
     shims: Option<ShimListener>,
@@ -463,7 +463,7 @@ impl Server {
         }
     }
 
-    /// Sends the backend's outputs to the parent, all in one write.
+    /// Sends the outputs of the backend to the parent, all in one write.
     fn take_outputs(&mut self, outputs: Vec<BackendOutput>) {
         let outputs = self.sort_out(outputs);
         let mut said = Outbox::default();

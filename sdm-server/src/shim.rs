@@ -1,9 +1,8 @@
-//! A shim: the process that a launcher starts for one rank where a server has several ranks of a host. It
-//! connects to the server, or forks it, and stays until the end of the session.
+//! A shim: the process that a launcher starts for one rank if several ranks of a host share a server. It connects to
+//! the server, or forks it, and stays until the end of the session.
 //!
-//! All ranks of one server belong to the same session, user and set of namespaces. The abstract socket name
-//! is derived from these and from the session key, so other processes cannot guess it. Processes of other
-//! users are refused.
+//! All ranks of one server belong to the same session, user and set of namespaces. The abstract socket name is derived
+//! from these and from the session key, so other processes cannot guess it. Processes of other users are refused.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -34,11 +33,11 @@ use sdm_system::proc;
 use crate::announce::say;
 use crate::staged_binary::Copy;
 
-/// Polling interval while a server is about to listen, and while a process has no descriptor.
+/// Interval between checks while a server begins to listen, or while this process has no free descriptor.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// Time limit for a gdb to end by itself after its server is lost.
 const GDB_WAIT: Duration = Duration::from_secs(12);
-/// Time limit for a server to confirm a signal. A stopped server does not confirm.
+/// Time limit for a server to confirm a signal that was passed to it. A stopped server does not confirm.
 const HEARD_WAIT: Duration = Duration::from_secs(3);
 /// Maximum number of shims of one server, and of pending connections.
 const SHIMS_MAX: usize = 1024;
@@ -51,8 +50,8 @@ pub(crate) enum Role {
     Server(ShimListener),
 }
 
-/// Finds or forks the server of up to `each` ranks of this `host`, including this rank. A shim no longer
-/// needs the key in `config`.
+/// Finds or forks the server of up to `each` ranks of this `host`, including this rank. A shim does not need the key in
+/// `config` after this call.
 ///
 /// # Errors
 /// A system call failed, or no server listens there within `wait`.
@@ -102,9 +101,9 @@ pub(crate) fn meet(
     }
 }
 
-/// Identifies the processes that may share the resource `what`: those of this user in the same namespaces. The host's
-/// name is no part of that. A caller for which the node matters puts the node's name into `what`, as a runtime can have
-/// several nodes on one host.
+/// Identifies the processes that may share the resource `what`: those of this user in the same namespaces. It does not
+/// include the host's name: a runtime can have several nodes on one host. A caller for which the node matters puts the
+/// node's name into `what`.
 pub(crate) fn surroundings(what: &str) -> Result<Vec<u8>> {
     let mut detail = format!("{what} {}", getuid());
     for namespace in ["pid", "mnt", "user", "net"] {
@@ -117,8 +116,9 @@ pub(crate) fn surroundings(what: &str) -> Result<Vec<u8>> {
     Ok(detail.into_bytes())
 }
 
-/// Forks the server, which belongs to no rank. It inherits only the standard streams of the launcher's
-/// descriptors, and none of its signals. Returns the listener in the server process.
+/// Forks the server, which belongs to no rank. Of the launcher's descriptors it keeps only the standard streams. It has
+/// a session of its own, so that signals to the launcher's process group do not reach it. Returns the listener in the
+/// server process, and `None` in this one.
 fn fork_server(socket: OwnedFd) -> Result<Option<ShimListener>> {
     // SAFETY: this process has one thread, so that the child finds every lock free and may do whatever its parent may.
     match unsafe { fork() }.context("cannot fork the sdm-server of this host's ranks")? {
@@ -150,7 +150,7 @@ pub(crate) fn leave_streams(logs: bool) -> io::Result<()> {
 /// The listener for shims, until the server gets its tasks.
 pub(crate) struct ShimListener {
     socket: OwnedFd,
-    /// Shims that have not sent their rank.
+    /// Connections of shims that have not sent their rank.
     unknown: Vec<Channel>,
     known: BTreeMap<u32, Channel>,
 }
@@ -233,7 +233,7 @@ impl ShimListener {
             .collect()
     }
 
-    /// Returns the shims of these tasks, and closes all other connections.
+    /// Returns the connections to the shims of these tasks, each with its task, and closes all others.
     pub(crate) fn into_shims(mut self, tasks: &IdSet) -> Vec<(TaskId, Channel)> {
         let own = tasks
             .iter()
@@ -279,19 +279,19 @@ pub(crate) fn be_a_shim(
 struct ShimProcess {
     shim: Shim,
     rank: u32,
-    /// The copied program file, if it has to be removed.
+    /// The copied program file of this process, if there is one that must be removed.
     copy: Copy,
     signals: SignalFd,
     starter: Starter,
     /// True while the server is connected.
     is_served: bool,
-    /// The deadline of the current wait. None if there is none.
+    /// Time limit of the current wait; `None` if there is none.
     last_moment: Option<Instant>,
-    /// True once the server has accepted this shim.
+    /// True once the server has accepted this shim's rank.
     is_taken_in: bool,
-    /// True once it was told to start its program.
+    /// True once the server has requested the start of the program.
     has_begun: bool,
-    /// The signal by which the launcher has requested its end.
+    /// The signal by which the launcher has asked this shim to end; `None` before.
     asked_by: Option<i32>,
 }
 
@@ -328,7 +328,7 @@ impl ShimProcess {
         }
     }
 
-    /// Waits for an event. Returns true if signals are pending.
+    /// Waits for an event of the server, the program or a signal. Returns true if signals are pending.
     fn wait(&self) -> Result<bool> {
         let soon = self.shim.looks_again().then(|| Instant::now() + LOOK_AGAIN);
         let until = soon.into_iter().chain(self.last_moment).min();
@@ -355,7 +355,7 @@ impl ShimProcess {
         }
     }
 
-    /// Forwards the launcher's request to end. Returns the exit code if nothing else is left to do.
+    /// Forwards the launcher's request to end to the server. Returns the exit code if there is nothing to wait for.
     fn take_signals(&mut self) -> Option<u8> {
         while let Ok(Some(signal)) = self.signals.read_signal() {
             let orphaned = self.starter.is_gone();
@@ -376,8 +376,8 @@ impl ShimProcess {
         None
     }
 
-    /// Handles the loss of the server. This process stays, because a launcher ends the whole job where one
-    /// of its processes ends early.
+    /// Handles the loss of the server. This process stays, because a launcher ends the whole job if one of its
+    /// processes ends early.
     fn lose_server(&mut self) -> Result<()> {
         self.is_served = false;
         if !self.has_begun {
@@ -388,7 +388,7 @@ impl ShimProcess {
         Ok(())
     }
 
-    /// Carries out what is due. Returns the exit code if this process has to end.
+    /// Carries out actions that are due. Returns the exit code if this process has to end.
     fn is_over(&mut self) -> Result<Option<u8>> {
         if !self.is_served && !self.shim.has_children() {
             self.last_moment = None;

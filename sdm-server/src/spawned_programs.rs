@@ -1,4 +1,4 @@
-//! State of programs that processes spawn (`MPI_Comm_spawn`).
+//! State of programs that processes spawn (`MPI_Comm_spawn`), and the ends of programs that are still to be reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -9,7 +9,7 @@ use sdm_debug::event::Stream;
 use sdm_debug::{Backend, Command};
 use sdm_idset::{IdSet, TaskId};
 
-/// The first id of commands that the server gives itself.
+/// The first id of the commands that this server gives itself.
 const FIRST_OWN: u64 = 1 << 62;
 
 /// State of programs that processes spawn.
@@ -38,7 +38,7 @@ pub(crate) struct ProgramEnds {
     stdout: IdSet,
     /// Tasks whose standard error has ended.
     stderr: IdSet,
-    /// Ends that were not reported yet.
+    /// Ends that are still to be reported, each with its tasks.
     untold: BTreeMap<ProgramEnd, IdSet>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct ProgramEnds {
 pub(crate) struct ProgramEnd {
     /// Exit code, or 128 plus the number of the signal.
     pub(crate) status: i32,
-    /// True if a signal has ended it.
+    /// True if a signal has ended the program.
     pub(crate) by_signal: bool,
 }
 
@@ -64,7 +64,8 @@ impl ProgramEnds {
         self.untold.entry(end).or_default().insert(task);
     }
 
-    /// Takes the ends to tell now: with `shows_output` those that no output follows, otherwise all.
+    /// Removes and returns the ends to report now. With `shows_output` these are the ends after which no output
+    /// follows, otherwise all.
     pub(crate) fn take(&mut self, shows_output: bool) -> BTreeMap<ProgramEnd, IdSet> {
         if !shows_output {
             return std::mem::take(&mut self.untold);
@@ -85,23 +86,23 @@ impl ProgramEnds {
 /// A spawn request whose programs are being started.
 pub(crate) struct Starting {
     pub(crate) number: u64,
-    /// Tasks that do not run yet.
+    /// Tasks of the request that do not run yet.
     pub(crate) left: IdSet,
 }
 
-/// True for a command that the server gave itself.
+/// True for a command that this server gave itself.
 pub(crate) fn is_own(id: CommandId) -> bool {
     id.0 >= FIRST_OWN
 }
 
 impl Spawning {
-    /// The next id for a command of the server's own.
+    /// The next id for a command that this server gives itself.
     pub(crate) fn next_command(&mut self) -> CommandId {
         self.commands += 1;
         CommandId(FIRST_OWN + self.commands)
     }
 
-    /// Passes standard input to tasks. No bytes mean end of file.
+    /// Passes standard input to tasks. Empty input means end of file.
     pub(crate) fn feed(&mut self, backend: &mut dyn Backend, tasks: &IdSet, bytes: &[u8]) {
         for task in tasks {
             let id = self.next_command();
@@ -116,8 +117,8 @@ impl Spawning {
         }
     }
 
-    /// Notes that a task runs, or will never run. Returns the numbers of the spawn requests whose tasks have all been
-    /// noted with that.
+    /// Records that a task runs, or will never run. Returns the numbers of the spawn requests that are complete with
+    /// this task.
     pub(crate) fn has_come(&mut self, task: TaskId) -> Vec<u64> {
         for it in &mut self.starting {
             it.left.remove(task);

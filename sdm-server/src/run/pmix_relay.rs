@@ -34,7 +34,7 @@ pub(super) struct Abort {
 }
 
 impl Server {
-    /// Passes on messages of this node's PMIx server for other nodes.
+    /// Handles an event of this node's PMIx server that concerns other nodes.
     pub(super) fn meet_pmix(&mut self, heard: PmixEvent) {
         match heard {
             PmixEvent::FenceData(number, bytes) => {
@@ -101,7 +101,7 @@ impl Server {
         self.watch_pmix();
     }
 
-    /// Handles the end of a fence.
+    /// Handles the end of the exchange for a fence: its data, or its failure.
     pub(super) fn end_meeting(
         &mut self,
         id: &ExchangeId,
@@ -123,9 +123,8 @@ impl Server {
         }
     }
 
-    /// Ends the processes after a fence whose missing ranks cannot arrive. The ranks are not notified,
-    /// because they would exit while they are being ended. gdb (13.1) sometimes misses an exit during a
-    /// signal.
+    /// Ends the processes after a fence whose missing ranks cannot arrive. The ranks are not notified of the failure:
+    /// they would exit while they are being ended, and gdb 13.1 sometimes misses an exit during a signal.
     fn end_unmet(&mut self, failure: &ExchangeFailure) {
         let text = format!("MPI cannot continue, so sdm ends these processes: {failure}");
         let tasks = self.own_tasks();
@@ -133,8 +132,8 @@ impl Server {
         self.end_job(&IdSet::new());
     }
 
-    /// Passes a datagram to this node's PMIx server: one of another node, or one of its own that returns undelivered.
-    /// An abort of the job is carried out here.
+    /// Handles a datagram. It is for this node's PMIx server: one of another node, or one of its own that returns
+    /// undelivered. Or it is an abort of the job, which is carried out here.
     pub(super) fn take_letter(&mut self, letter: Datagram) {
         let bytes = match letter.is_brought {
             false => Vec::new(),
@@ -161,7 +160,7 @@ impl Server {
         }
     }
 
-    /// Sends the process table that a tool has requested.
+    /// Sends the PMIx server the process table that a tool has requested.
     pub(super) fn tell_processes(&mut self) {
         let mut table = HostTable::default();
         let programs = self.backend.as_ref().map(|it| it.programs());
@@ -191,7 +190,7 @@ impl Server {
         }
     }
 
-    /// Watches the PMIx server's connection for input, and for output if data is queued.
+    /// Watches the connection to the PMIx server for input, and also for output while data is queued.
     pub(super) fn watch_pmix(&mut self) {
         if let Some(server) = &self.hosted.server {
             let (fd, writes) = server.wants_to_write();
@@ -210,7 +209,7 @@ fn command_of(process: &proc::Process) -> Option<HostCommand> {
     })
 }
 
-/// Combines small messages into larger ones.
+/// Combines small parts of data into larger ones.
 fn gathered(parts: &[Bytes]) -> Vec<Vec<u8>> {
     let mut gathered: Vec<Vec<u8>> = Vec::new();
     for part in parts {

@@ -1,5 +1,5 @@
-//! A server with a PMIx server for its programs. The backend is set up once the PMIx server is ready, and
-//! commands wait until then.
+//! A server with a PMIx server for its programs. The backend is set up once the PMIx server is ready; commands wait
+//! until then.
 
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -21,13 +21,13 @@ use crate::local_tasks::WaitingCommand;
 use crate::pmix::{PmixError, PmixEvent, PmixServer};
 use crate::pmix_state::SettingUp;
 
-/// Time limit for programs to end on request before they are killed.
+/// Time limit for programs to end after SIGTERM before they are killed.
 const END_WAIT: Duration = Duration::from_secs(5);
-/// The text that Open MPI prints if a program gives no reason.
+/// The message of an abort for which the program gives none, as Open MPI prints it.
 const SAYS_NOTHING: &str = "N/A";
 
 impl Server {
-    /// Sets up the backend, at once or when the programs' PMIx server is ready.
+    /// Sets up the backend, either at once or when the PMIx server for the programs is ready.
     pub(super) fn configure(&mut self, settings: &[u8]) {
         let settings = match wire::decode::<BackendSettings>(settings) {
             Ok(settings) => settings,
@@ -165,8 +165,8 @@ impl Server {
         self.end_job(&IdSet::single(TaskId(by)));
     }
 
-    /// Ends the processes of this server except those of `by`, as a launcher does after an abort. They get SIGTERM now.
-    /// Those that still run after a time limit get SIGKILL. A stopped one ends when it continues.
+    /// Ends the processes of this server except those of `by`, as a launcher does after an abort. They get SIGTERM now,
+    /// and SIGKILL if they still run after a time limit. A stopped process ends when it continues.
     pub(super) fn end_job(&mut self, by: &IdSet) {
         let all = self.own_tasks();
         self.hosted.is_given_up = true;
@@ -178,7 +178,7 @@ impl Server {
         }
     }
 
-    /// Sends an event of the tasks that belong to this server.
+    /// Sends an event of those of `tasks` that belong to this server.
     pub(super) fn send_event(&mut self, tasks: &IdSet, event: &Event) {
         let own = tasks.intersection(self.driver.member().node().local());
         if own.is_empty() || self.alone {
@@ -194,8 +194,8 @@ impl Server {
         });
     }
 
-    /// Sets up the backend once the PMIx server is ready. Its programs get this server's variables, and
-    /// none of an outer one.
+    /// Sets up the backend once the PMIx server is ready. The programs get the variables of this PMIx server, and none
+    /// of an outer one.
     fn begin_hosted(&mut self, environment: Vec<(OsString, OsString)>) {
         let Some(setting_up) = self.hosted.setting_up.take() else {
             return;
@@ -219,7 +219,7 @@ impl Server {
         self.begin_waiting(setting_up.waiting);
     }
 
-    /// Continues without a PMIx server. If it is required, no program can be started.
+    /// Continues without a PMIx server. If the session requires one, no program can be started.
     fn go_on_without(&mut self, why: &str) {
         let Some(setting_up) = self.hosted.setting_up.take() else {
             return;
@@ -328,8 +328,8 @@ type Sized = (OsString, OsString);
 /// A variable whose value is the number of a task within this set.
 type Numbered = (OsString, IdSet);
 
-/// Environment variables by which programs and scripts choose their GPU, for a job of `all` tasks of which
-/// some are `here`.
+/// Environment variables by which programs and scripts choose their GPU: counts and numbers of `all` tasks of the job,
+/// and of those that are `here`.
 fn sizes_and_numbers(all: &IdSet, here: &IdSet) -> ([Sized; 2], [Numbered; 4]) {
     let sizes = [
         ("OMPI_COMM_WORLD_SIZE", all),

@@ -1,4 +1,4 @@
-//! A server of several ranks: connections of its shims before it gets its tasks.
+//! A server of several ranks: connections of its shims until it gets its tasks.
 
 use anyhow::{Context, Result};
 use sdm_child::Channel;
@@ -16,8 +16,8 @@ impl Server {
         Ok(())
     }
 
-    /// Handles new and closed connections of shims. If shims have left and none is connected any more, the server
-    /// leaves the session.
+    /// Handles new and closed connections of shims. If shims have disconnected and none is left, the server leaves the
+    /// session.
     pub(super) fn meet_shims(&mut self) {
         let server = self.driver.member().node().id();
         let Some(listener) = &mut self.shims else {

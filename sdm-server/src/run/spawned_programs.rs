@@ -20,7 +20,7 @@ use crate::spawned_programs::{ProgramEnd, Spawning, Starting, is_own};
 const NOT_STARTED: i32 = 127;
 
 impl Server {
-    /// The tasks of this server, without reserved numbers.
+    /// The tasks of this server, without reserved task numbers.
     pub(super) fn own_tasks(&self) -> IdSet {
         let local = self.driver.member().node().local();
         local.difference(&self.hosted.spawning.spare)
@@ -102,7 +102,7 @@ impl Server {
         self.take_outputs(outputs);
     }
 
-    /// Handles a spawn request of which a program could not be started. The others are ended, and none is
+    /// Handles a spawn request of which one program could not be started. The other programs are ended, and none is
     /// announced.
     fn take_back(&mut self, now: Instant, by: Option<u32>, tasks: &IdSet, failure: &Failure) {
         let spawning = &mut self.hosted.spawning;
@@ -129,8 +129,8 @@ impl Server {
         }
     }
 
-    /// Passes ends of programs, and output if requested, to the PMIx server. Drops outputs of tasks whose spawn request
-    /// has failed. Answers to this server's own commands become events.
+    /// Passes ends of programs, and output if a tool has requested it, to the PMIx server. Drops outputs of tasks whose
+    /// spawn request has failed. Turns answers to this server's own commands into events.
     pub(super) fn sort_out(&mut self, outputs: Vec<BackendOutput>) -> Vec<BackendOutput> {
         if let Some(server) = &mut self.hosted.server {
             let is_ending = self.hosted.is_given_up || self.driver.member().node().is_ending();
@@ -268,14 +268,14 @@ fn spec_of(
     }
 }
 
-/// The gdb settings of a task, for other tasks.
+/// The gdb settings of the task `like`, for `tasks`.
 fn as_of(settings: &[(IdSet, String)], like: TaskId, tasks: &IdSet) -> Vec<(IdSet, String)> {
     let its = settings.iter().filter(|(whose, _)| whose.contains(like));
     its.map(|(_, line)| (tasks.clone(), line.clone())).collect()
 }
 
-/// Messages to the PMIx server: ends of processes with their status, and output if a tool reads it.
-/// The end of a rank ends its job where `ends_job` says so.
+/// Messages to the PMIx server: ends of processes with their status, and output if a tool reads it. `ends_job` returns
+/// true if an end of a rank ends its job.
 fn of_ends_and_output(
     outputs: &[BackendOutput],
     spawning: &mut Spawning,
@@ -318,7 +318,7 @@ fn of_ends_and_output(
     messages
 }
 
-/// The end of a process, with its status as a launcher reports it. None if the reply is not the end of a process.
+/// The end of a process, with its status as a launcher reports it; `None` if the reply is not the end of a process.
 fn end_of(reply: &Reply) -> Option<ProgramEnd> {
     match reply {
         Reply::Exited { code, .. } => Some(exit(*code)),
@@ -342,7 +342,7 @@ fn end_by(signal: &str) -> ProgramEnd {
     }
 }
 
-/// An answer to a command of the server's own, as events.
+/// The events for an answer to a command that this server has given itself.
 fn events_of(result: Result<Reply, Failure>) -> Vec<Event> {
     match result {
         Ok(Reply::Stopped(stop)) => vec![Event::Stopped(stop)],
