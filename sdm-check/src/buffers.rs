@@ -9,7 +9,7 @@ use crate::prototypes::{Parameter, Prototype};
 /// The text of an error about what a rank sends to itself.
 const ITSELF: &str = "the rank sends %s to itself and receives %s from itself";
 
-/// The statements that check a call's buffers.
+/// Adds the statements that check a call's buffers.
 pub(crate) fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
     let (name, own) = (function.name.as_str(), &function.parameters);
     let by_name = |wanted: &str| own.iter().find(|it| it.name == wanted);
@@ -78,7 +78,7 @@ pub(crate) fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
     }
 }
 
-/// The statements that check the buffers of a collective operation that have a count for each rank.
+/// Adds the statements that check the buffers of a collective operation that have a count for each rank.
 fn parts(function: &Prototype, add: &mut impl FnMut(String)) {
     let (name, own) = (plain(&function.name), &function.parameters);
     let by_name = |wanted: &str| own.iter().find(|it| it.name == wanted);
@@ -112,7 +112,7 @@ fn parts(function: &Prototype, add: &mut impl FnMut(String)) {
     }
 }
 
-/// The statement that holds the parts of several ranks in the buffers of a collective operation against each other.
+/// Adds the statement that checks whether the parts of several ranks in a buffer of a collective operation overlap.
 fn overlaps(function: &Prototype, add: &mut impl FnMut(String)) {
     const SEND: &str = "sendbuf, sendcount, NULL, NULL, NULL, sendtype";
     const RECEIVE: &str = "recvbuf, recvcount, NULL, NULL, NULL, recvtype";
@@ -148,8 +148,8 @@ fn overlaps(function: &Prototype, add: &mut impl FnMut(String)) {
     ));
 }
 
-/// The statement that holds the two sides of a call against each other: what a rank sends to itself and what it receives
-/// from itself, or the elements at the origin and at the target.
+/// Adds the statement that compares the two sides of a call. In a collective operation these are what a rank sends to
+/// itself and what it receives from itself. Otherwise these are the elements at the origin and at the target.
 fn sides(function: &Prototype, add: &mut impl FnMut(String)) {
     let own = &function.parameters;
     let to_itself = |more| {

@@ -232,7 +232,7 @@ fn checks(number: usize, function: &Prototype) -> String {
     text
 }
 
-/// The statements that check the infos of a call.
+/// Adds the statements that check the info objects of a call.
 fn infos(function: &Prototype, add: &mut impl FnMut(String)) {
     let (name, own) = (function.name.as_str(), &function.parameters);
     // The null info is right everywhere but in the functions of infos.

@@ -52,7 +52,8 @@ pub(crate) struct ConsoleCommand {
 /// A line for the console.
 #[derive(Clone, Debug)]
 pub(crate) struct ConsoleLine {
-    /// The request that is answered by the output of the line, once the line is done. `None` for a line of a page.
+    /// The request that is answered by the output of the line, once the line is done. `None` for a line of a page, and
+    /// for a line that resumes tasks.
     pub(crate) request: Option<Request>,
     pub(crate) text: String,
     /// True if the line resumes tasks; later lines do not wait for it.

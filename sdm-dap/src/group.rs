@@ -70,7 +70,7 @@ impl Group {
     }
 }
 
-/// The place of the stopped tasks as text: `MPI_Barrier in solve halo.c:44`.
+/// The location of the stopped tasks as text: `MPI_Barrier in solve halo.c:44`.
 fn described(standing: &Standing) -> String {
     let place = standing
         .frames

@@ -75,7 +75,7 @@ impl<'a> Owners<'a> {
     }
 }
 
-/// Stopped tasks in equal places, before it is decided whether they become a thread.
+/// Stopped tasks with equal call stacks, before it is decided whether they become a thread.
 struct Stand<'a> {
     stop: &'a Stop,
     frames: &'a [Frame],

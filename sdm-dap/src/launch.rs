@@ -64,14 +64,14 @@ enum Moved {
     },
 }
 
-/// A source directory, with its present place.
+/// A source directory, with its present path.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 struct Substitution {
     from: String,
     to: String,
 }
 
-/// Source directories as the compiler recorded them, each with its present place.
+/// Source directories as the compiler recorded them, each with its present path.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct MovedFolders {
@@ -203,7 +203,7 @@ impl Configuration {
         checked(words)
     }
 
-    /// Commands that tell gdb the present places of source directories.
+    /// Commands that tell gdb the present paths of source directories.
     pub(crate) fn moved_folders(&self) -> Vec<String> {
         self.moved.commands()
     }

@@ -32,7 +32,7 @@ const NAMED_TEXTS: [&str; 2] = ["std::vector", "std::deque"];
 const RUST_POINTERS: [&str; 3] = ["*mut ", "*const ", "&"];
 
 impl WholeKind {
-    /// The kind of a value, from the text that gdb has printed for it.
+    /// The kind of a value's parts, from the text that gdb has printed for the value.
     pub(crate) fn of_text(text: &str) -> Self {
         if memory::pointer(text).is_some() {
             return Self::Pointer;
@@ -49,7 +49,7 @@ impl WholeKind {
         }
     }
 
-    /// The kind of a value by its variable object.
+    /// The kind of a value's parts, from the variable object of the value.
     pub(crate) fn of(object: &VarObject) -> Self {
         let of_type = |of: &str| object.type_name.starts_with(of);
         if object.pretty && !NAMED.iter().any(|of| of_type(of)) {

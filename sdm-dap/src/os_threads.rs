@@ -36,7 +36,7 @@ impl OsThreads {
         changes
     }
 
-    /// Forgets the threads' places, as the process runs.
+    /// Forgets the locations of the threads, as the process runs.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
     }

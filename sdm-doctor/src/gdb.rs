@@ -77,7 +77,7 @@ pub struct Candidate {
     pub version: Option<Version>,
 }
 
-/// The places in which gdbs are searched.
+/// The files and folders in which gdbs are searched.
 #[derive(Clone, Debug)]
 pub struct Places {
     /// Prefix of each system path; `/` except in tests.
@@ -89,7 +89,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// The places of this machine and this environment.
+    /// The search folders of this machine and this environment.
     #[must_use]
     pub fn here() -> Self {
         Self {

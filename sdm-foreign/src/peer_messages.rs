@@ -120,7 +120,7 @@ pub enum Question {
     NodeEnded {
         /// Namespace of the job.
         namespace: String,
-        /// The node, by its place among those of the first job.
+        /// The node, by its index among those of the first job.
         node: u32,
         /// The first exit status on that node that is not 0; 0 if there is none.
         status: i32,

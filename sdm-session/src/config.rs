@@ -54,7 +54,7 @@ pub struct SessionConfig {
     pub fanout: u32,
     /// The network settings of the servers.
     pub network: Network,
-    /// The way of the session key to servers that `mpirun`, `mpiexec` or `srun` starts.
+    /// The way in which servers that `mpirun`, `mpiexec` or `srun` starts get the session key.
     pub key_handover: KeyHandover,
     /// True if one process forks all servers of a host. That is faster for many servers without
     /// programs, and only for hosts on this machine.
@@ -160,6 +160,6 @@ pub struct StartProgress {
     pub total: u32,
     /// The first server or task that is still missing; None if none is.
     pub slowest: Option<String>,
-    /// A message of the launcher; None without one.
+    /// A note for the user: a message of the launcher, or the servers that are left out. None without one.
     pub note: Option<String>,
 }

@@ -24,7 +24,7 @@ use zeroize::Zeroizing;
 
 use super::error::SessionError;
 
-/// The way of the key to servers whose launcher passes environments over channels of its own.
+/// The way in which servers get the session key, if their launcher passes environments over channels of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeyHandover {
     /// The way is chosen automatically. With all servers on this machine: a socket. With the home directory

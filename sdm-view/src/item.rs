@@ -115,7 +115,7 @@ pub enum Item {
     },
     /// The pending MPI messages.
     Queues(QueueTable),
-    /// The places where tasks were sampled.
+    /// The call stacks that tasks had in many samples.
     Profile(Box<Profile>),
     /// Tasks whose server is lost.
     Lost {

@@ -14,7 +14,7 @@ pub struct MergedStacks {
 }
 
 impl MergedStacks {
-    /// True if all tasks have threads in the same places.
+    /// True if the threads of all tasks have the same call stacks.
     #[must_use]
     pub fn agree(&self) -> bool {
         let mut agree = self.tree.others.is_empty();
@@ -33,8 +33,8 @@ impl MergedStacks {
         !self.tree.roots.iter().any(is_cut)
     }
 
-    /// Number of tasks up to which a place counts as rare. None if no place has most tasks, or there are
-    /// too few tasks.
+    /// Number of tasks up to which a call stack counts as rare. None if no call stack is frequent, or there are too few
+    /// tasks.
     #[must_use]
     pub fn few(&self) -> Option<u64> {
         let whole = self.tasks.len();
@@ -44,7 +44,7 @@ impl MergedStacks {
         (whole >= 3 && most > few).then_some(few)
     }
 
-    /// The distinct sets of tasks that share a place, largest first.
+    /// The distinct sets of tasks that share a call stack, largest first.
     #[must_use]
     pub fn places(&self) -> Vec<IdSet> {
         let mut places: Vec<IdSet> = Vec::new();

@@ -16,8 +16,8 @@ static PIPE: AtomicI32 = AtomicI32::new(-1);
 /// True if standard output was closed when this process began.
 static NO_OUTPUT: AtomicBool = AtomicBool::new(false);
 
-/// Checks standard output before `main`, from the `.init_array` section that the loader runs. Rust's
-/// runtime opens /dev/null in place of a closed standard descriptor, which then looks like any other.
+/// Checks standard output before `main`, from the `.init_array` section that the loader runs. Rust's runtime opens
+/// /dev/null in place of a closed standard descriptor, which then looks like any other.
 // SAFETY: the loader calls what stands here as the C function that it is; it uses nothing that is not there yet.
 #[used]
 #[unsafe(link_section = ".init_array")]

@@ -22,7 +22,7 @@ use crate::thread_ids::Rows;
 
 use sdm_debug::reply::Stop;
 
-/// The request `sdm/focus`: debug one rank in a session of its own, which the client is asked to begin.
+/// Handles `sdm/focus`: asks the client to debug one rank in a session of its own.
 pub(super) fn focus(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: RankArguments = request.read()?;
     let task = TaskId(arguments.rank);

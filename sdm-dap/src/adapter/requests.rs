@@ -116,7 +116,7 @@ const HANDLERS: [(&str, Handler); 36] = [
     ("writeMemory", queries::write_memory),
 ];
 
-/// The follow-up once the response to a request is written.
+/// Performs the follow-up of a request, once its response is written.
 fn follow(connection: &mut Connection, request: &Request) {
     match request.command.as_str() {
         "configurationDone" => startup::set_off(connection),

@@ -40,7 +40,7 @@ fn moved(
     Ok((moved, all))
 }
 
-/// The request `sdm/scope`: sets the tasks that F5 and steps move; an option for editors.
+/// Handles `sdm/scope`: sets the tasks that F5 and steps move. Only some editors offer it.
 pub(super) fn set_scope(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: ScopeArguments = request.read()?;
     connection.manner.scope = arguments.scope;

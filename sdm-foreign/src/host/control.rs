@@ -92,7 +92,7 @@ pub(super) unsafe extern "C" fn on_control(
 }
 
 /// A process or a tool of this node reports an event; the library has informed the processes of this node. The call is
-/// answered at once: when libpmix 4.2 reports for all ranks of the node that they wait for a debugger, it frees the
+/// answered at once. When libpmix 4.2 reports for all ranks of the node that they wait for a debugger, it frees the
 /// callback's data when this function returns.
 pub(super) unsafe extern "C" fn on_notify(
     code: c_int,

@@ -74,7 +74,7 @@ impl Serving {
         self.tasks_on(self.job.own)
     }
 
-    /// The tasks of a node, which is given by its place among those of the first job.
+    /// The tasks of a node, which is given by its index among those of the first job.
     pub(super) fn tasks_on(&self, node: u32) -> IdSet {
         let first = self.job.nodes.get(node as usize);
         let mut tasks = first.map(|it| it.ranks.clone()).unwrap_or_default();

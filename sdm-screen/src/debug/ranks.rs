@@ -9,16 +9,16 @@ use sdm_view::readable;
 
 use crate::style::Tone;
 
-/// Letters for places in the program, most tasks first. The last one stands for all further places.
+/// Letters for the innermost frames of ranks, most ranks first. The last one stands for all further frames.
 const PLACES: &[u8] = b"abcdefghijklmnopqrstuvw*";
 
-/// Tasks in the same state and place.
+/// Tasks with the same state and, if they are stopped, the same innermost frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RankClass {
     pub(crate) sign: char,
     pub(crate) tone: Tone,
     pub(crate) tasks: IdSet,
-    /// The common state or place.
+    /// The common state or innermost frame, as text.
     pub(crate) what: String,
 }
 
@@ -174,7 +174,7 @@ fn classes(board: &Overview) -> Vec<RankClass> {
     classes
 }
 
-/// The places of innermost frames with their tasks, most tasks first.
+/// The innermost frames as text, each with its tasks, most tasks first.
 fn places(board: &Overview) -> Vec<(IdSet, String)> {
     let mut places: Vec<(IdSet, String)> = Vec::new();
     if let Some(stacks) = &board.sight.stacks {

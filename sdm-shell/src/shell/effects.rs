@@ -28,7 +28,7 @@ pub struct Application {
 
 /// The machine where `sdm` runs, for commands of the shell: files, a working directory, child processes.
 pub trait LocalMachine {
-    /// The text of a file.
+    /// Reads the text of a file.
     ///
     /// # Errors
     /// The file cannot be read, is not text, or is too long.

@@ -53,9 +53,9 @@ impl Ending {
 /// The result of `sdm stacks`, which is its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StacksCode {
-    /// All tasks are in the same place.
+    /// All tasks have the same call stack.
     Agree = 0,
-    /// Some tasks are in other places than others.
+    /// Some tasks have other call stacks than others.
     Differ = 1,
     /// Some stacks could not be read.
     Error = 2,
@@ -108,8 +108,8 @@ pub(super) fn ending(session: &SessionHandle) -> Ending {
     }
 }
 
-/// The ending of a session whose lines have come to their end. A script's exit code tells how the program that it has
-/// started fared; a person at a prompt has seen it.
+/// The ending of a session whose lines are all carried out. A script's exit code tells how the program that it has
+/// started ended; a person at a prompt has seen that.
 pub(super) fn ending_of_lines(session: &SessionHandle) -> Ending {
     let mut ending = ending(session);
     let is_told = |model: &Model| {

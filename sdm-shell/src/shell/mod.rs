@@ -289,7 +289,7 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.block_on(watch::watch_stacks_of(&session, spec, full, by, period))
     }
 
-    /// Samples processes many times a second without changing them. Shows and returns their merged places.
+    /// Samples processes many times a second without changing them. Shows and returns the merged call stacks.
     pub fn profile_of(
         &mut self,
         spec: AttachSpec,

@@ -31,8 +31,8 @@ pub struct Sampling {
     pub full: bool,
 }
 
-/// Samples processes without changing them, and shows their merged places. Ctrl-C shows the result so far. The profile
-/// is None if there is no sample.
+/// Samples processes without changing them, and shows the merged call stacks. Ctrl-C shows the result so far. The
+/// profile is None if there is no sample.
 pub(super) async fn profile_of(
     session: &SessionHandle,
     spec: AttachSpec,

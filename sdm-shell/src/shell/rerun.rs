@@ -76,7 +76,7 @@ async fn rerun(session: &SessionHandle, again: Rerun) -> Verdict {
     start_anew(session, again).await
 }
 
-/// The first `run` of a job that waits at `main`.
+/// Carries out the first `run` of a job that waits at `main`.
 async fn run_fresh(session: &SessionHandle, again: &Rerun) -> Verdict {
     if again.to_main {
         session.say("all ranks are at main");

@@ -11,8 +11,8 @@ use sdm_debug::quotes::outside_quotes;
 const QUESTIONS_MAX: usize = 256;
 /// Maximum number of elements in a slice that gdb evaluates.
 const LENGTH_MAX: u64 = 1 << 18;
-/// Maximum number of elements in a slice with a stride, of which gdb evaluates each for itself, and of those that are
-/// named in one question.
+/// Maximum number of elements of a slice with a stride: gdb evaluates each element by itself. The second constant
+/// limits the elements of one question.
 const STRIDED_MAX: u64 = 1 << 11;
 const PIECE_STRIDED_MAX: u64 = 1 << 8;
 /// Maximum number of bytes of memory whose numbers gdb prints at once: a byte takes up to eight characters, and gdb's
@@ -81,7 +81,7 @@ impl Indices {
         self.first.saturating_add_unsigned(place * self.step)
     }
 
-    /// The gdb expression for `count` elements of an array, from a place among the indices on.
+    /// The gdb expression for `count` elements of an array, of which the first has this index among those of the slice.
     fn elements(self, array: &str, from: u64, count: u64) -> String {
         if self.step == 1 {
             return format!("{array}[{}]@{count}", self.at(from));

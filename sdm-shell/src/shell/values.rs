@@ -308,8 +308,8 @@ pub(super) async fn questions(
     slices.commands(format, bytes)
 }
 
-/// Reports a slice that gdb would read wrongly, and an array without a slice that is too large to be read as a whole,
-/// by its size in the first task. None otherwise, also where gdb cannot tell the size.
+/// Reports a slice that gdb would read wrongly. Reports also an array without a slice that is too large to be read as a
+/// whole, by its size in the first task. None otherwise, also where gdb cannot tell the size.
 pub(super) async fn not_readable(
     session: &SessionHandle,
     said: &Invocation<'_>,

@@ -22,8 +22,8 @@ const TREE_GRACE: Duration = Duration::from_secs(15);
 pub const COMPLETE_WAIT: Duration = Duration::from_secs(2);
 
 impl SessionHandle {
-    /// Waits for a goal, at most until this time. `said` is the user's line. Queries have a time limit of
-    /// their own.
+    /// Waits for a goal, at most until this time; without a time, without limit. `said` is the user's line. Queries
+    /// have a time limit of their own.
     pub(super) async fn wait_for(
         &self,
         goal: &Goal,

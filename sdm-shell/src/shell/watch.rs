@@ -113,7 +113,7 @@ async fn look_again(session: &SessionHandle, look: &mut Look, watch: &mut Watch)
     true
 }
 
-/// Waits for the next look. Returns true if the user has given up the watch.
+/// Waits for the time of the next sample. Returns true if the user has interrupted the watch.
 async fn let_pass(session: &SessionHandle, watch: &Watch, period: Duration) -> bool {
     let until = session.now() + period;
     loop {

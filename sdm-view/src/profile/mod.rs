@@ -26,7 +26,7 @@ pub const CLASSES_MAX: usize = 16;
 /// Maximum number of parts that the time is divided into.
 const PARTS_MAX: usize = 60;
 
-/// The places of tasks over many samples.
+/// The call stacks of tasks over many samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
     /// The sampled tasks.
@@ -45,7 +45,7 @@ pub struct Profile {
     pub longest_us: u64,
     /// Processor time of the sampling processes, in microseconds.
     pub processor_us: u64,
-    /// Tasks that were at another place than in the previous sample.
+    /// Tasks with another call stack than in the previous sample.
     pub moved: IdSet,
     /// Tasks with stacks that were not kept.
     pub others: IdSet,
@@ -58,21 +58,21 @@ pub struct Profile {
     joined: u32,
 }
 
-/// Tasks whose most frequent place is the same.
+/// Tasks with the same most frequent call stack. Stacks that differ only in their lines count as one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileClass {
     /// The tasks of the class.
     pub tasks: IdSet,
-    /// False if all tasks of the class were in the same place in every sample.
+    /// False if each task of the class had the same call stack in every sample.
     pub moved: bool,
-    /// The place, outermost frame first. The line of a frame is 0 where it varied. Empty for the merged
-    /// class of the smallest ones.
+    /// The most frequent call stack, outermost frame first. The line of a frame is 0 where it varied. Empty for the
+    /// merged class of the smallest ones.
     pub place: Vec<StackFrame>,
-    /// Number of samples at that place.
+    /// Number of samples with that call stack.
     pub times: u64,
     /// Number of samples of the class in total.
     pub all: u64,
-    /// Number of distinct places.
+    /// Number of distinct call stacks, regardless of lines.
     pub places: usize,
 }
 
@@ -160,7 +160,7 @@ impl Profile {
         stacks.filter(|(_, times, _)| *times > 0).collect()
     }
 
-    /// Groups tasks by their most frequent place, largest class first. Tasks that never moved are in
+    /// Groups tasks by their most frequent call stack, largest class first. Tasks whose stack never changed are in
     /// classes of their own.
     #[must_use]
     pub fn classes(&self) -> Vec<ProfileClass> {

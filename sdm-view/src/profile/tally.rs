@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sdm_idset::IdSet;
 
-/// The samples at one place.
+/// The samples with one call stack.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tally {
     /// Disjoint sets of tasks, by the number of their samples.

@@ -196,7 +196,7 @@ fn untabbed(text: &str) -> String {
     plain
 }
 
-/// The frames of a stack. Arguments that differ among these tasks are listed below their frame.
+/// Appends the frames of a stack. Arguments that differ among these tasks are listed below their frame.
 fn frames(
     page: &Page<'_>,
     (tasks, own): (&IdSet, &[(IdSet, Reply)]),

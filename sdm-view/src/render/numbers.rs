@@ -238,8 +238,8 @@ const SHOWN_MAX: usize = 120;
 /// Number of equal characters that are shown before the first difference of long values.
 const EQUAL_SHOWN: usize = 20;
 
-/// The texts of two values that differ. Where the shown beginnings are equal, the places are shown from which they
-/// differ.
+/// The texts of two values that differ. If the shown beginnings are equal, each text begins shortly before the first
+/// difference.
 fn apart(own: Option<&str>, reference: Option<&str>) -> (String, String) {
     let or_none = |text: Option<&str>| text.map_or("none".to_owned(), shortened);
     let shown = (or_none(own), or_none(reference));

@@ -14,7 +14,7 @@ use crate::normalise::biggest_first;
 /// Maximum number of distinct values of one variable that are shown.
 const VALUES_SHOWN_MAX: usize = 8;
 
-/// One block per class of tasks with the same variables, largest first.
+/// Appends one block per class of tasks with the same variables, largest first.
 pub(super) fn variables(page: &Page<'_>, classes: &[&(IdSet, Reply)], lines: &mut Vec<String>) {
     let groups = groups(classes);
     for (index, group) in groups.iter().enumerate() {

@@ -62,7 +62,7 @@ pub struct Report {
     pub diagnosis: Option<Diagnosis>,
     /// The stacks of all tasks that were stopped; None if they were not read.
     pub stacks: Option<MergedStacks>,
-    /// The stacks with variables of tasks in rare places.
+    /// The stacks with variables of tasks with rare call stacks.
     pub outliers: Vec<Look>,
     /// The output of the program, grouped by tasks with equal output.
     pub output: Vec<OutputClass>,
@@ -126,7 +126,7 @@ pub struct Moment {
 pub struct MpiError {
     /// The tasks that made the error.
     pub tasks: IdSet,
-    /// The error and its place, as reported.
+    /// The error and its source location, as reported.
     pub what: String,
     /// The source line, if known.
     pub below: Vec<String>,
@@ -137,7 +137,7 @@ pub struct MpiError {
 pub struct Look {
     /// The task whose stack it is.
     pub task: TaskId,
-    /// All tasks in the same place.
+    /// All tasks with the same call stack.
     pub tasks: IdSet,
     /// The frames that are shown, innermost first.
     pub frames: Vec<LookFrame>,

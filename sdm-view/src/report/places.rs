@@ -1,4 +1,5 @@
-//! The places of merged stacks, with the tasks in each, and the selection of tasks whose variables are read.
+//! The call stacks in merged stacks, with the tasks that have each, and the selection of tasks whose variables are
+//! read.
 
 use sdm_debug::reply::StackFrame;
 use sdm_debug::rules::{StackNode, StackTree};
@@ -6,19 +7,19 @@ use sdm_idset::IdSet;
 
 use crate::item::MergedStacks;
 
-/// Maximum number of places of which all are read with their variables, if none of them is rare.
+/// Maximum number of call stacks of which all are read with their variables, if none of them is rare.
 const PLACES_FEW: usize = 4;
 
-/// A place, with the tasks there.
+/// A call stack, with the tasks that have it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Place<'a> {
-    /// The tasks in that place.
+    /// The tasks with this call stack.
     pub(super) tasks: &'a IdSet,
     /// The frames, outermost first.
     pub(super) frames: Vec<&'a StackFrame>,
 }
 
-/// All places, most tasks first.
+/// All call stacks, most tasks first.
 pub(super) fn places(tree: &StackTree) -> Vec<Place<'_>> {
     let mut found = Vec::new();
     let mut way: Vec<&StackNode> = Vec::new();
@@ -39,8 +40,8 @@ pub(super) fn places(tree: &StackTree) -> Vec<Place<'_>> {
     found
 }
 
-/// Selects the sets of tasks whose variables are read: tasks in rare places, rarest first. If there are few
-/// places in total, all are selected. The sets are disjoint, and exclude tasks in `seen`.
+/// Selects the sets of tasks whose variables are read: tasks with rare call stacks, rarest first. If there are few call
+/// stacks in total, all are selected. The sets are disjoint, and exclude tasks in `seen`.
 #[must_use]
 pub fn outliers(merged: &MergedStacks, seen: &IdSet) -> Vec<IdSet> {
     let places = places(&merged.tree);

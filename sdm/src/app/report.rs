@@ -34,7 +34,7 @@ pub(super) fn facts(program: &OsStr, session: &SessionConfig, sure: bool) -> Vec
     facts
 }
 
-/// The report of a session that could not be opened.
+/// Writes the report of a session that could not be opened.
 pub(super) fn of_no_session(files: &ReportFiles, facts: Vec<Fact>, (code, why): &Refused) {
     let report = Report::of_no_session(facts, *code, why.clone());
     if let Err(why) = files.write(&report, &mut ThisMachine(None)) {

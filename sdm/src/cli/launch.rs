@@ -94,7 +94,7 @@ pub struct ReachArgs {
 }
 
 impl ReachArgs {
-    /// A session whose servers come to other hosts in this way.
+    /// A session whose servers come to other hosts by these options.
     #[must_use]
     pub fn reaching(&self, session: SessionConfig) -> SessionConfig {
         SessionConfig {

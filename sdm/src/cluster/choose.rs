@@ -29,7 +29,7 @@ pub(super) fn defined(named: Option<&str>) -> Result<Vec<Definition>, ClusterErr
     }
 }
 
-/// The named cluster, or all defined ones, as far as they are started.
+/// The named cluster, or all defined ones, without those that are not started.
 ///
 /// # Errors
 /// No cluster is started.

@@ -17,7 +17,7 @@ use crate::sink::complain;
 /// Time for which an ended job is listed without `--all`, in seconds.
 const SHOWN_SECONDS: u64 = 86_400;
 
-/// The kind of list.
+/// The subject of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
     /// The nodes, equal ones in one row.

@@ -5,7 +5,7 @@ use sdm_doctor::Finding;
 /// The findings about one machine or job.
 #[derive(Debug)]
 pub(super) struct Section {
-    /// The place: this machine, a host, a job.
+    /// The subject of the section: this machine, a host, or a job.
     pub(super) place: String,
     pub(super) findings: Vec<Finding>,
 }

@@ -198,7 +198,7 @@ impl Session {
         }
     }
 
-    /// The last line of the helper's error output and its exit status, with a semicolon in front.
+    /// Returns the last line of the helper's error output and the helper's exit status, with a semicolon in front.
     pub(super) fn last_words(&mut self) -> String {
         let mut words = String::new();
         if let Ok(Some(status)) = self.child.try_wait() {

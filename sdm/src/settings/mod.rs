@@ -73,7 +73,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The corresponding place in the site's file.
+    /// Converts the origin of a value in the user's file to the same origin in the site's file.
     fn of_site(self) -> Self {
         match self {
             Self::File(line) => Self::SiteFile(line),

@@ -19,7 +19,7 @@ pub(crate) struct TaskTable {
     moves: u64,
 }
 
-/// A set of tasks in the same state and place.
+/// A set of tasks with the same state and the same last event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) tasks: IdSet,

@@ -33,7 +33,7 @@ impl View for Boards {
     }
 }
 
-/// Lines come from elsewhere.
+/// A line source without lines: the test gives them itself.
 struct Nobody;
 
 impl LineSource for Nobody {

@@ -80,7 +80,7 @@ fn states(page: &mut String, report: &Report, rows: &[RankRow]) {
     page.push_str("</table>\n");
 }
 
-/// The first crash, and the stacks of the crashed tasks.
+/// Writes the first crash, and the stacks of the crashed tasks.
 pub(super) fn first(page: &mut String, report: &Report) {
     if report.first.is_none() && report.crashed.is_empty() {
         return;
@@ -162,7 +162,7 @@ pub(super) fn diagnosis(page: &mut String, report: &Report) {
     );
 }
 
-/// Writes the places of all tasks as rows.
+/// Writes the call stacks of all tasks as rows.
 pub(super) fn places(page: &mut String, report: &Report, merged: &MergedStacks) {
     let found = places_of(&merged.tree);
     page.push_str("<table class=\"places\">\n<tr><th>who</th><th>innermost first</th></tr>\n");
@@ -181,7 +181,7 @@ pub(super) fn places(page: &mut String, report: &Report, merged: &MergedStacks) 
     more(page, found.len(), "places");
 }
 
-/// Writes the stacks of tasks in rare places.
+/// Writes the stacks of tasks with rare call stacks, with their variables.
 pub(super) fn outliers(page: &mut String, report: &Report) {
     if report.outliers.is_empty() {
         return;
@@ -275,7 +275,7 @@ fn printed(page: &mut String, report: &Report, class: &OutputClass, line: &Outpu
     }
 }
 
-/// The command line, the machine, versions.
+/// Writes the command line, the machine and the versions.
 pub(super) fn run(page: &mut String, report: &Report) {
     page.push_str("<section id=\"run\">\n<h2>The run</h2>\n<table class=\"facts\">\n");
     let mut row = |name: &str, value: &str| {

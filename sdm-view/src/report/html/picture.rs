@@ -11,7 +11,7 @@ use crate::render::{Names, stack_frame};
 /// Minimum width of a frame, of 1000 for the whole picture, where there is room for it.
 const NARROWEST: f64 = 6.0;
 
-/// The tree as inline SVG.
+/// Writes the tree as inline SVG.
 pub(super) fn picture(page: &mut String, merged: &MergedStacks, names: &Names) {
     let leaves = leaf_count(&merged.tree.roots);
     if leaves == 0 {

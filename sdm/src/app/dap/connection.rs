@@ -158,7 +158,7 @@ impl<O: Opener> Connection<O> {
         clients::let_in(&mut self.clients, number, (adapter, stream), mailbox)
     }
 
-    /// The secret word by which other clients connect, created on demand.
+    /// Returns the secret word by which other clients connect, and creates it at the first call.
     fn word(&mut self) -> io::Result<String> {
         let word = match &self.word {
             Some(word) => word.clone(),

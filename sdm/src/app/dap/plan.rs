@@ -18,7 +18,7 @@ pub(super) struct Plan {
     pub(super) notes: Vec<String>,
 }
 
-/// The way that tasks come under the debugger.
+/// The command by which tasks come under the debugger: a start, also of scripted tasks, or an attach.
 pub(super) enum Begin {
     Start(Vec<(sdm_idset::IdSet, sdm_debug::command::StartSpec)>),
     Attach(Box<attach::Attachment>),
