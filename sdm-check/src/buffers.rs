@@ -25,7 +25,7 @@ pub(crate) fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
         }
         let guard = significant(function, buffer);
         let place = may_be_in_place(name, buffer);
-        // A type that is not significant is none of the call's.
+        // A type that is not significant is not checked.
         add(format!(
             "{guard}if ({buffer} == MPI_IN_PLACE || check_type(&call, {datatype}, \"{datatype}\")) \
              check_buffer(&call, {buffer}, {count}, {datatype}, {place}, \"{buffer}\");\n"

@@ -98,11 +98,11 @@ impl Compiler {
         let options = [
             "-shared",
             "-fPIC",
-            // More takes twice the time to compile, and no call of MPI was measurably quicker.
+            // A higher level doubles the time to compile, and made no call of MPI measurably quicker.
             "-O1",
             "-w",
             "-fno-optimize-sibling-calls",
-            // Some programs load MPI where only they find it: it is loaded with this.
+            // Some programs load MPI with symbols for themselves only, so this library is linked with MPI.
             "-Wl,--no-as-needed",
         ];
         self.run(&options, source, library)
@@ -114,7 +114,7 @@ impl Compiler {
         if options.contains(&"-shared") {
             command.args(["-ldl", "-lpthread"]);
         }
-        // It speaks as it is understood here.
+        // The messages of the compiler are searched for English words.
         command.env("LC_ALL", "C");
         let said = run_bounded::run(&mut command, &[], BOUNDS)
             .map_err(|error| self.failed(error.to_string()))?;

@@ -68,9 +68,9 @@ pub fn library(mpi: &Source, before_compiling: impl FnOnce()) -> Result<PathBuf,
         let text = "the loader cannot load a library from a folder whose name contains blanks, colons or dollars";
         return Err(refused(&folder, io::Error::other(text)));
     }
-    // Who wants the same at the same time waits for it.
+    // Another process that builds a library waits for the lock.
     let open = || files::open_to_write(&folder.join("lock"), Writing::Behind);
-    // Another one may have made it between the two looks of one.
+    // Another process may have created the file between the two system calls of the first attempt.
     let lock = open().or_else(|_| open());
     let lock = lock.and_then(|file| file.lock().map(|()| file));
     let _lock = lock.map_err(|source| refused(&folder, source))?;

@@ -42,7 +42,7 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
     if let Some(what) = pairs(number, function) {
         return (
             String::new(),
-            // Also where MPI refuses it: the other side has its part.
+            // Recorded also if MPI refuses the call, because the other side records its part.
             format!(
                 "if ((rc == MPI_SUCCESS || !call.is_told) && comm != MPI_COMM_NULL && !is_inter(comm)) {{ {what} }}\n{}",
                 opened(function)

@@ -99,7 +99,7 @@ impl Rule {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
         };
-        // By its last parts, as it is shown.
+        // The last components of the path are compared, as a user sees them.
         let in_file = self
             .file
             .as_ref()

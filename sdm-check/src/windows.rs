@@ -141,7 +141,7 @@ pub(crate) fn order(function: &Prototype) -> String {
     } else if ORDERS.contains(&name)
         || SHARED.iter().any(|it| has(it)) && !LOCAL.contains(&name) && !has("target_rank")
     {
-        // What only receives tells nobody of it.
+        // A call that only receives gives no other rank an order.
         let tells = if name == "Recv" { "" } else { " activity++;" };
         text.push_str(&format!("communications++;{tells}\n"));
     }

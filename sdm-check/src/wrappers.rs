@@ -46,7 +46,7 @@ pub(crate) fn source(functions: &[Prototype]) -> String {
         line(format_args!(
             "static __typeof__(&MPI_{name}) real_MPI_{name}, real_PMPI_{name};"
         ));
-        // What the library asks MPI does not come back to it.
+        // Calls of MPI by this library do not pass its wrappers.
         line(format_args!("#define PMPI_{name} (*real_PMPI_{name})"));
     }
     let all: String = functions
@@ -285,7 +285,7 @@ fn collective(number: usize, function: &Prototype) -> String {
     if !is_one {
         return whole;
     }
-    // Of two groups each gives what the other one gets.
+    // In an intercommunicator each group sends what the other one receives.
     format!(
         "if (is_inter({comm})) {begin}-1, MPI_OP_NULL, 0, MPI_DATATYPE_NULL, (struct parts){{0}});\nelse {whole}"
     )

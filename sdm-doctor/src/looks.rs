@@ -47,7 +47,7 @@ fn look(child: i32) -> Result<(), Failed> {
     ptrace::seize(pid, Options::empty()).map_err(failed("ptrace"))?;
     let stopped = ptrace::interrupt(pid).and_then(|()| waitpid(pid, None));
     let read = stopped.map_err(failed("ptrace")).and_then(|_| read(child));
-    // It ends in any case.
+    // The child ends in any case.
     let _ = ptrace::detach(pid, None);
     read
 }

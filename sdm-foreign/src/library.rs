@@ -228,7 +228,7 @@ impl Tool {
         unsafe {
             (self.finalize)();
         }
-        // The second descriptors are not to keep them open.
+        // The duplicated descriptors must not keep the connections open.
         connections.into_iter().for_each(sys::leave);
     }
 }

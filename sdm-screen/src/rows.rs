@@ -147,7 +147,7 @@ pub(crate) fn jobs(facts: &Facts, listing: Listing, now: u64) -> Vec<Row> {
         _ => true,
     };
     let mut jobs: Vec<&Item> = facts.of(Kind::Job).filter(is_shown).collect();
-    // 17_3 is behind 2.
+    // Sorted by number: job 17_3 follows job 2.
     jobs.sort_by_cached_key(|job| {
         let digits = job.job().split(|c: char| !c.is_ascii_digit()).next();
         let number: Option<u64> = digits.and_then(|digits| digits.parse().ok());

@@ -59,7 +59,7 @@ impl Master {
                 running: Some((child, end)),
             }),
             Err(source) => {
-                // Not watched is not kept.
+                // A master that cannot be watched is ended.
                 let _ = child.kill();
                 let _ = child.wait();
                 Err(io("cannot watch sdm-master".to_owned())(source))

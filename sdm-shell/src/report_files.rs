@@ -42,7 +42,7 @@ impl ReportFiles {
             page,
             junit,
         };
-        // A page called by one of these endings keeps it.
+        // If the page itself has such a name, the other file gets another one.
         if files.text == files.page {
             files.text = files.page.with_extension("screen.txt");
         }

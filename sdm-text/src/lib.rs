@@ -165,7 +165,7 @@ pub fn record(json: &str) -> String {
             record.push(c);
             continue;
         }
-        // JSON knows no others than these of 16 bits.
+        // JSON has only escapes of 16 bits.
         for unit in c.encode_utf16(&mut [0; 2]) {
             record.push_str(&format!("\\u{unit:04x}"));
         }

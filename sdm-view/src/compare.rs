@@ -1,4 +1,5 @@
-//! Comparison of values element by element.
+//! Comparison of the values of tasks, element by element: the first element that differs, and the number of such
+//! elements.
 
 use std::collections::HashSet;
 

@@ -48,7 +48,7 @@ impl Gate {
         if !is_same(&good, token) {
             return Err(RequestError::Stranger);
         }
-        // Without another one nobody else is let in.
+        // If no new token can be made, no further browser is admitted.
         *good = secret().map_err(|_| RequestError::Stranger)?;
         let (name, value) = (&self.cookie_name, &self.cookie);
         Ok(format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict"))
@@ -60,17 +60,17 @@ impl Gate {
             Some((name, port)) if port.bytes().all(|it| it.is_ascii_digit()) => name,
             _ => &request.host,
         };
-        // A name of somebody else's can lead here as well. The port is another one behind `ssh -L`.
+        // A foreign host name can resolve to this machine. The port differs behind `ssh -L`.
         if !["127.0.0.1", "localhost", "[::1]"].contains(&name) {
             return Err(RequestError::Host);
         }
         let own = format!("http://{}", request.host);
         let is_foreign = request.origin.as_ref().is_some_and(|it| *it != own);
-        // A browser names the sender of everything that is not only looked at.
+        // A browser sends the `Origin` header with every request other than GET.
         let is_nameless = request.method != "GET" && request.origin.is_none();
         let site = request.site.as_deref().unwrap_or("same-origin");
         let is_other = match request.path.starts_with("/enter/") {
-            // A person can follow a link of a mail to it.
+            // A user can follow a link in a mail to this path.
             true => false,
             false => !["same-origin", "none"].contains(&site),
         };

@@ -22,7 +22,7 @@ fn is_unicode_by(lookup: impl Fn(&str) -> Option<OsString>) -> bool {
     let locale = locale.to_string_lossy().to_ascii_lowercase();
     let charset = locale.split_once('.').map(|(_, charset)| charset);
     let charset = charset.and_then(|charset| charset.split('@').next());
-    // A locale without a charset has an older one.
+    // A locale without a charset has a charset older than UTF-8.
     matches!(charset, Some("utf-8" | "utf8"))
 }
 

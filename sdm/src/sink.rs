@@ -125,7 +125,7 @@ pub(crate) fn complain(what: impl Display) {
     let what = printable_lines(&without_numbers(&what.to_string()));
     let mut text = String::with_capacity(what.len() + 1);
     for line in what.split('\n') {
-        // An empty line before all others leaves that of the prompt.
+        // A leading empty line ends the line of the prompt, so that the next line is still the first of the message.
         let is_further = !text.trim_end().is_empty();
         if is_further && !line.starts_with(' ') {
             text.push_str("  ");

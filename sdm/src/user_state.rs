@@ -39,7 +39,7 @@ fn made(base: &Path, below: &str) -> Option<PathBuf> {
     let above = directory.parent()?;
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(above).ok()?;
-    // Agents keep jobs in it, and take none that others can look into.
+    // Agents keep their jobs in this folder, and refuse a folder that other users can read.
     if files::private_folder(&directory).is_err() && is_mine(&directory) {
         let alone = std::fs::Permissions::from_mode(0o700);
         std::fs::set_permissions(&directory, alone).ok()?;

@@ -1,4 +1,4 @@
-//! Output of programs, on its way to the client.
+//! Sends the output of programs to the client.
 
 use sdm_debug::event::Stream;
 use serde_json::json;

@@ -192,7 +192,7 @@ fn take(listener: &TcpListener, quiet: &mut VecDeque<TcpStream>) {
             }
             Err(error) => error,
         },
-        // It has gone again.
+        // The connection has ended before it was accepted.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
         Err(error) => {
             // No descriptors are left, and the listener would be readable again at once.

@@ -177,7 +177,7 @@ impl Post {
                 },
             ) => {
                 let mut have = have;
-                // One that was asked again may be answered twice.
+                // A request that was sent again may be answered twice.
                 if offset == have.len() as u64 {
                     have.extend_from_slice(&bytes);
                 }

@@ -112,8 +112,8 @@ impl Server {
         };
         let name = loaded.to_string_lossy();
         let version = format!("{name}, {}", version.trim());
-        // Not munge, which foreign processes have a say in. Version 4 aborts over values of more than 4 MB with the
-        // store that it would choose.
+        // The security module is not munge, because other processes of the machine take part in that. The default store
+        // of version 4 aborts over values of more than 4 MB.
         let mut settings = vec![("PMIX_MCA_psec", "native")];
         if version.contains("PMIx 4.") {
             settings.push(("PMIX_MCA_gds", "hash"));

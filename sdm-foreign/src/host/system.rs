@@ -103,7 +103,7 @@ fn remove_stale(path: &Path) -> Result<()> {
                 )
             })
         }
-        // It has just gone.
+        // The file was removed just now.
         Err(RejectedFile::Unread(error)) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(why) => bail!("{}: {why}", printable_name(path)),
     }

@@ -212,7 +212,7 @@ impl LineEdit {
             common = &common[..bytes];
         }
         let mut more = common[typed.len()..].to_owned();
-        // A name that others begin with is not at its end.
+        // No blank follows a word that can be continued, such as a folder.
         if fits.len() == 1 && !common.ends_with([':', '(', '@', '/', '.']) {
             more.push(' ');
         }

@@ -1,4 +1,4 @@
-//! The first attachment of `sdm attach`.
+//! The first attachment of `sdm attach`: by gdb, or by a snapshot of the stacks without gdb.
 
 use sdm_debug::command::AttachSpec;
 use sdm_debug::{Failure, FailureCode};

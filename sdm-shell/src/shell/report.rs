@@ -189,7 +189,7 @@ async fn look(session: &SessionHandle, values: Values) {
     let mut few = few.filter(|_| values == Values::Now).unwrap_or_default();
     few.truncate(LOOKS_MAX);
     if !few.is_empty() {
-        // Their gdbs have the processors for themselves.
+        // The other ranks are stopped meanwhile, so that the gdbs have the processors for themselves.
         let free = session.read(|model| model.without_gdb(&model.job.seized).0);
         session.ask_quietly("report", &free, &Command::Hold).await;
     }
@@ -226,7 +226,7 @@ async fn looks_at(session: &SessionHandle, sets: Vec<IdSet>) -> Vec<Look> {
 /// stack.
 async fn look_at(session: &SessionHandle, tasks: IdSet) -> Option<Look> {
     let task = tasks.first()?;
-    // Values are gdb's.
+    // Values are read by gdb only.
     let without = session.read(|model| model.job.seized.intersection(&IdSet::single(task)));
     run::stop(session, &without).await;
     let selected = match answer_of(session, task, &Command::SelectFrame(FrameSelect::Current)).await

@@ -204,7 +204,7 @@ pub(super) fn comparison(page: &Page<'_>, found: &Comparison) -> Vec<String> {
     for other in shown {
         let (own, reference) = apart(other.value.as_deref(), other.reference.as_deref());
         let text = match (other.of, other.path.as_str()) {
-            // Its beginning is the same as the reference's.
+            // The values have the same beginning.
             (_, "") if own.starts_with("...") => format!("{own}, not {reference}"),
             (_, "") => own,
             (all, path) => format!(

@@ -79,7 +79,7 @@ fn made_library(program: &OsString, linked: &Linked, launcher: &str) -> Result<P
         );
         return Err((NOT_STARTED, text));
     }
-    // A program as Python loads MPI later: that of its launcher.
+    // A program such as Python loads MPI later: it is assumed to be the MPI of the launcher.
     let of_launcher = || sdm_launch::find(launcher).ok()?.mpi();
     let family = match linked.mpi.or_else(of_launcher) {
         Some(Mpi::OpenMpi) => Family::OpenMpi,

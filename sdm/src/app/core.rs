@@ -203,7 +203,7 @@ fn open(path: &Path, elsewhere: bool) -> io::Result<CoreFile> {
     }
     let process = match core_file::read(path) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Err(error),
-        // It may be on those hosts only.
+        // The file may exist on the other hosts only.
         read => read.unwrap_or_default(),
     };
     let unpacked = None;

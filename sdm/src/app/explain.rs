@@ -30,7 +30,7 @@ fn said(error: &AppError, machine: &Machine) -> String {
 fn check_of(error: &AppError, machine: &Machine) -> Option<(Check, &'static str)> {
     match error {
         AppError::Session(error) => of_session(error),
-        // Where nothing is hidden, what is not there has ended.
+        // If `/proc` hides no process, a process that is not found has ended.
         AppError::Job(JobError::NoProcess { .. }) if !machine.hides_processes() => None,
         AppError::Job(error) => Some(of_job(error)),
         AppError::LeftOut(_) => Some((Check::Target, "TARGET")),

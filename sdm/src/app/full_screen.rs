@@ -98,7 +98,7 @@ impl Full {
 
     fn wake(&self) {
         self.changed.notify_all();
-        // One that is full wakes the thread anyway.
+        // A full pipe wakes the thread anyway.
         let _ = (&self.poke).write(&[0]);
     }
 

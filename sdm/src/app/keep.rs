@@ -1,4 +1,4 @@
-//! Sessions that continue without their terminal.
+//! `--keep`, and the commands `sdm sessions`, `resume` and `detach`: sessions that continue without their terminal.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};

@@ -157,7 +157,7 @@ fn read_lines(
 ) {
     let history = crate::user_state::folder().map(|it| it.join(crate::user_state::HISTORY));
     if let Some(file) = &history {
-        // There is none on the first day.
+        // The first session has no history yet.
         let _ = editor.load_history(file);
     }
     while let Ok((prompt, question)) = requests.recv() {
@@ -291,7 +291,7 @@ impl Completer for Words {
             .and_then(|()| answered.recv_timeout(COMPLETE_WAIT * 2).ok());
         let (from, words) = found.unwrap_or((at, Vec::new()));
         let pair = |word: String| Pair {
-            // A name that others begin with is not at its end.
+            // No blank follows a word that can be continued, such as a folder.
             replacement: match word.ends_with([':', '(', '@', '/', '.']) {
                 true => word.clone(),
                 false => format!("{word} "),

@@ -1,4 +1,4 @@
-//! Measurement of the time from a command to all tasks until its merged answer.
+//! `sdm emulate --roundtrips`: measurement of the time from a command to all tasks until its merged answer.
 
 use std::fmt;
 use std::time::{Duration, Instant};

@@ -70,7 +70,7 @@ pub(super) fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Re
         },
         ..session(args, &parts)?
     };
-    // Only a check wants to know it again.
+    // Only `--check` needs the linked MPI again.
     let linked = match args.check.check {
         Some(_) => linked(args, &parts),
         None => Vec::new(),

@@ -137,7 +137,7 @@ impl Web {
                     let typed = format!("(sdm) {text}\n");
                     news.take_line(&typed);
                     if let Some(queue) = &queue {
-                        // Where nobody edits a line it is seen by what it does.
+                        // If no line is edited, only the effect of the line is visible.
                         let _ = queue.offer(&shown(&typed));
                     }
                     let origin = String::new();
@@ -156,10 +156,10 @@ impl Web {
                     }
                     None
                 }
-                // It is told how the session is.
+                // A page that begins to listen only needs the state of the session, which the wake-up brings.
                 Deed::Listen => None,
             };
-            // Nobody listens once the session is over.
+            // The receiver is gone once the session is over.
             let _ = control.map(|control| controls.send(control));
             wake();
             true
@@ -238,7 +238,7 @@ fn open_browser(address: &str) -> Option<SecretFile> {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        // It is to leave no zombie.
+        // The thread waits for the browser, so that it leaves no zombie.
         let waits = thread::Builder::new().name("browser".to_owned());
         waits.spawn(move || match child.wait() {
             Ok(status) if !status.success() => {
@@ -284,7 +284,7 @@ impl Door {
                 stream.set_read_timeout(Some(IDLE))?;
                 stream.set_write_timeout(Some(WRITE_WAIT))?;
                 stream.set_nodelay(true)?;
-                // One that goes in the middle is no error of ours.
+                // A browser that disconnects in the middle of an answer is no error.
                 Ok(Box::new(move |site| {
                     drop(sdm_web::serve(site, &stream, &stream))
                 }))

@@ -54,7 +54,7 @@ impl LookArgs {
     #[must_use]
     pub fn bindings(&self) -> Bindings {
         let bindings = Bindings::parse(self.bind.iter().map(String::as_str));
-        // Each is known to be one; of more than there are keys none is taken.
+        // Each binding is valid here. If there are too many bindings, none of them is used.
         bindings.unwrap_or_default()
     }
 

@@ -363,7 +363,7 @@ fn session_command(chosen: &Chosen, definition: &Definition, session: &str) -> V
     let mut words = vec![sdm_there(definition)];
     words.extend(["resume", session].map(str::to_owned));
     if definition.rm_type == "slurm" {
-        // The session is where the job's script runs: a step of the job goes there.
+        // The session runs on the node of the job's script, so the command runs there in a step of the job.
         let number = format!("--jobid={}", chosen.job);
         let step = [
             "srun",

@@ -135,7 +135,7 @@ fn queues(answers: &[Answer]) -> Table {
             let jobs = Element::all(std::slice::from_ref(queue.of), Kind::Job);
             jobs.filter(of_it).count().to_string()
         };
-        // As sinfo marks it.
+        // sinfo marks the default queue in this way, too.
         let mark = match queue.get(id::QUEUE_IS_DEFAULT) {
             Some("true") => "*",
             _ => "",
@@ -170,7 +170,7 @@ fn shown_jobs(answers: &[Answer], all: bool, now: u64) -> Vec<Element<'_>> {
     let jobs = Element::all(answers, Kind::Job);
     let shown = jobs.filter(|job| all || is_own(job) && is_recent(job));
     let mut shown: Vec<_> = shown.collect();
-    // 17_3 is behind 2.
+    // Sorted by number: job 17_3 follows job 2.
     shown.sort_by_cached_key(|job| {
         let digits = job.job().split(|c: char| !c.is_ascii_digit()).next();
         let number: Option<u64> = digits.and_then(|digits| digits.parse().ok());

@@ -123,7 +123,7 @@ fn there(
     while follow && ssh.try_wait().map_err(error)?.is_none() && !has_ended(chosen)? {
         std::thread::sleep(FOLLOW_PERIOD);
     }
-    // Its input ends with that.
+    // `wait` closes the input of ssh, which ends the remote `tail`.
     let status = ssh.wait().map_err(error)?;
     Ok(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))
 }

@@ -126,7 +126,7 @@ fn batch_script(
     if cluster.host.is_some() || !program.contains('/') {
         return Ok(None);
     }
-    // What cannot be read is none: who starts it says why.
+    // A file that cannot be read has no options here. The resource manager reports the error when it starts the job.
     let text = match files::read_text(&path) {
         Ok(text) if text.starts_with("#!") => text,
         _ => return Ok(None),

@@ -147,7 +147,7 @@ fn answer(heard: &Receiver<String>) -> HostFindings {
                 answer.whole = true;
                 return answer;
             }
-            // A login shell may greet.
+            // A login shell may print lines of its own.
             None => {}
         }
     }

@@ -103,7 +103,7 @@ fn jobs(server: &Rendezvous) -> Result<Vec<PmixJob>, ToolError> {
             continue;
         }
         let table = table(&mut session, &namespace)?;
-        // A tool has none, at other servers.
+        // At other servers a tool has no process table.
         if !table.is_empty() {
             jobs.push(PmixJob {
                 namespace,

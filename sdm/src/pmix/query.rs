@@ -131,7 +131,7 @@ pub(super) fn query(
         attributes,
     };
     match session.ask(ask)? {
-        // A number that is the same for all that runs.
+        // The server answered with a status of its own, which is the same for all running jobs.
         (0, found) if key == STATUS => {
             if let Some(of) = &of {
                 processes(session, of)?;

@@ -312,7 +312,7 @@ impl Settings {
         for value in &setting.values {
             let word = format!("--{}={value}", setting.key);
             let parsed = verb.clone().try_get_matches_from([verb.get_name(), &word]);
-            // Whatever else is missing or does not go together is not the setting's concern.
+            // Missing or conflicting arguments are not the fault of a setting.
             if let Err(refused) = parsed
                 && matches!(
                     refused.kind(),

@@ -1,4 +1,4 @@
-//! Programs that were started and then left to themselves.
+//! Programs that were started, detached, and left running.
 
 use std::fs;
 use std::process::Command;

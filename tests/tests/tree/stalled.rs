@@ -1,4 +1,5 @@
-//! A front-end that stops reading while its tasks print as fast as they can.
+//! A front-end that stops reading while its tasks print as fast as they can: its memory stays bounded, and no output is
+//! lost.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -245,7 +245,7 @@ pub(super) fn note_missed(missed: Vec<(IdSet, Failure)>, observed: &mut Observed
     }
     let mut told = all_of(&observed.gone).union(&all_of(&observed.stood));
     let mut is_whole = true;
-    // The judgement has another reason for these.
+    // The judgement gives another reason for tasks with incomplete stacks.
     let partial = observed.samples.iter().map(|sample| &sample.marks.partial);
     let partial = IdSet::union_all(partial);
     for (tasks, why) in missed {

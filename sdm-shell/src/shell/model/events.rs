@@ -259,7 +259,7 @@ impl Model {
                 self.job.abort_words.get_or_insert((by, words));
                 Happening::Notice(format!("rank {by} ends the job with status {status}{why}"))
             }
-            // A single task may well be alone.
+            // In a job of one task, a world of size 1 is right.
             Event::World { size: 1, .. } if self.all.len() == 1 => return,
             Event::World { rank, size } => {
                 self.job.isolated.union_with(tasks);

@@ -20,7 +20,7 @@ impl LineHistory {
         let mut lines = FileHistory::with_config(&config);
         let file = user_state::folder().map(|folder| folder.join(HISTORY));
         if let Some(file) = &file {
-            // There is none on the first day.
+            // The first session has no history yet.
             let _ = lines.load(file);
         }
         Self { lines, file }

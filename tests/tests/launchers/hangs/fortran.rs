@@ -1,4 +1,5 @@
-//! Calls of Fortran programs: over several lines, with elements of arrays, in free and in fixed form.
+//! Arguments of MPI calls in Fortran programs, as a diagnosis shows them: calls over several lines, with elements of
+//! arrays, in free and in fixed form.
 
 use sdm_tests::fixture;
 use sdm_tests::job::Folder;

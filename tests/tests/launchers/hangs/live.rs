@@ -1,4 +1,4 @@
-//! Ten jobs, in each run: one for each verdict, and five that the commit chooses.
+//! Diagnoses of ten jobs in each run of the tests: one job for each verdict, and five that the commit chooses.
 
 use sdm_tests::job::Folder;
 use sdm_tests::place::{Compiler, Place};

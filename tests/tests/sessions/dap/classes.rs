@@ -1,4 +1,4 @@
-//! Ranks that are stopped alike are one thread.
+//! Ranks with equal stacks are one thread of the editor.
 
 use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};

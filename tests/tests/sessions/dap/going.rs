@@ -1,4 +1,5 @@
-//! Restarts of a job, jumps of a rank to another line, and sources, instructions and threads of a process.
+//! Restarts of a job from an editor, jumps of a rank to another line, and sources, instructions and threads of a
+//! process.
 
 use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};

@@ -1,4 +1,4 @@
-//! A session from its beginning to its end, and failed attempts to begin one.
+//! An editor's session from its beginning to its end, and failed attempts to begin one.
 
 use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};

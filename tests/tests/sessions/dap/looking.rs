@@ -1,4 +1,4 @@
-//! Values, memory, instructions, and where ranks stop.
+//! Values, memory and instructions in an editor, and the stops of ranks.
 
 use std::collections::BTreeMap;
 
