@@ -5,7 +5,7 @@ use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Its source, which cargo also builds as an ordinary library for tests.
+/// The source of the library, which cargo also builds as an ordinary library for tests.
 const SOURCE: &str = "../sdm-xstate/src";
 
 fn main() {

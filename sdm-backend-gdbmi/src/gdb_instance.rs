@@ -14,14 +14,14 @@ use sdm_idset::TaskId;
 use crate::seized_looks::Order;
 use sdm_gdb::Driver;
 
-/// A descriptor to watch, and whether for reading and for writing.
+/// A descriptor to watch: true for reading, and true for writing.
 pub(crate) type Interest = (RawFd, bool, bool);
 
 /// Tasks that need a gdb of their own, as a shared one cannot hold them.
 pub(crate) struct UnsharedTasks {
     /// The attach request.
     pub(crate) spec: AttachSpec,
-    /// The command that must attach to each of them.
+    /// The command that must attach to each of these tasks.
     pub(crate) wanted: Vec<(CommandId, TaskId)>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct UnsharedTasks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OwnExit {
     pub(crate) code: i32,
-    /// True if it called `MPI_Init` but not `MPI_Finalize`.
+    /// True if the program called `MPI_Init` but not `MPI_Finalize`.
     pub(crate) before_finalize: bool,
 }
 
@@ -44,7 +44,8 @@ pub(crate) trait Seized {
     /// The exit of a program that has ended by itself, once all its output was read; `None` before, and for others.
     fn own_exit(&self) -> Option<(TaskId, OwnExit)>;
 
-    /// The pid of the process that needs a gdb, and the gdb that a command has named. Returned once per need.
+    /// The pid of a program that needs a gdb, and the gdb that the start request has named. `None` if no gdb is needed,
+    /// and once the need was returned.
     fn take_need(&mut self) -> Option<(i32, Option<Vec<u8>>)>;
 
     /// Passes on the started gdb, or the reason why there is none.
@@ -54,9 +55,9 @@ pub(crate) trait Seized {
     fn ask_parent(&mut self, order: Order);
 }
 
-/// A gdb with its tasks. The results of its calls are available after [`Slot::settle`].
+/// A gdb with its tasks. The results of calls are available after [`Slot::settle`].
 pub(crate) trait Slot {
-    /// The driver of a task of this slot.
+    /// The driver of a task of this slot; `None` if the task is not of this slot.
     fn driver(&self, task: TaskId) -> Option<&Driver>;
 
     /// Begins a command of a task of this slot.
@@ -68,7 +69,7 @@ pub(crate) trait Slot {
     /// Performs the consequences of all calls since the last time.
     fn settle(&mut self, now: Instant);
 
-    /// Adds the descriptors to watch now, each with whether for reading and for writing.
+    /// Adds the descriptors to watch now, each with the directions to watch.
     fn add_interests(&self, to: &mut Vec<Interest>);
 
     /// Handles a ready descriptor.
@@ -112,22 +113,22 @@ pub(crate) trait Slot {
     /// Sends a signal to a program that was left running.
     fn signal_left(&self, _signal: Signal) {}
 
-    /// Exit code of a program that was started here, detached, and has ended since.
+    /// Exit code of a program that was started here and detached, and has ended since; `None` otherwise.
     fn left_end(&self) -> Option<i32> {
         None
     }
 
-    /// The process, if it runs without a gdb.
+    /// Pid of the program, if it runs without a gdb; otherwise `None`.
     fn free_process(&self) -> Option<i32> {
         None
     }
 
-    /// The task, if its program was started without a gdb.
+    /// The task as one whose program was started without a gdb; `None` for other tasks.
     fn seized(&mut self) -> Option<&mut dyn Seized> {
         None
     }
 
-    /// The tasks that this gdb cannot hold together with others.
+    /// The tasks that a shared gdb cannot hold together with others; `None` for other gdbs.
     fn apart(&mut self) -> Option<&mut UnsharedTasks> {
         None
     }

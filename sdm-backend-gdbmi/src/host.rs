@@ -62,21 +62,21 @@ const WRAPPERS_MAX: usize = 8;
 /// The host that this process runs on.
 #[derive(Default)]
 pub(crate) struct LocalHost {
-    /// The pid of the process started as gdb.
+    /// The pid of the process that was started as gdb, which can be a script.
     gdb: GdbNumber,
     /// Source files, shared by all tasks of this host.
     sources: Rc<Sources>,
-    /// The threads of a running process from when they were stopped; `None` to read their present state.
+    /// The threads of a process as they were when it was stopped; `None` to read their present state.
     standing: Option<Standing>,
 }
 
-/// The pid of the process started as gdb; 0 before there is one.
+/// The pid of the process that was started as gdb; 0 before there is one.
 pub(crate) type GdbNumber = Rc<Cell<i32>>;
 
 /// The number of a system call, and its arguments.
 type SystemCall = (i64, [u64; 6]);
 
-/// A snapshot that is replaced by the next one.
+/// The threads of the last snapshot, which the next snapshot replaces.
 pub(crate) type Standing = Rc<RefCell<StoppedThreads>>;
 
 /// The threads of a snapshot, by kernel thread id.
@@ -104,7 +104,7 @@ impl LocalHost {
         }
     }
 
-    /// The host for processes that run again, with the states that a snapshot found of their threads.
+    /// The host for processes that run again. It gives the states of their threads from a snapshot.
     pub(crate) fn of_moment(standing: &Standing, sources: &Rc<Sources>) -> Self {
         Self {
             standing: Some(Rc::clone(standing)),
@@ -113,7 +113,7 @@ impl LocalHost {
     }
 }
 
-/// Resident memory and its peak of a process, in bytes; `None` if it has none.
+/// Resident memory of a process and its peak, in bytes; `None` if it has ended.
 pub(crate) fn memory_of(pid: i32) -> Option<(u64, u64)> {
     let status = proc::of(pid).living().status().ok()?;
     Some((status.bytes("VmRSS")?, status.bytes("VmHWM")?))
@@ -349,7 +349,8 @@ impl Memory for ProcessMemory {
     }
 }
 
-/// The innermost child of a process. A script that starts gdb and waits for it is replaced by that gdb.
+/// The last descendant that a process has started, at most `WRAPPERS_MAX` levels down. So a script that starts gdb and
+/// waits for it gives that gdb.
 fn last_started(mut pid: i32) -> i32 {
     for _ in 0..WRAPPERS_MAX {
         let children = proc::of(pid).children_of_thread(pid);

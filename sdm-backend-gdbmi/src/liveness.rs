@@ -24,7 +24,7 @@ impl LivenessTimer {
         self.look_at
     }
 
-    /// Schedules the next check; none while gdb notices the end of every process.
+    /// Schedules the next check, if gdb may miss the end of a process; otherwise none.
     pub(crate) fn keep(&mut self, now: Instant, some_end_may_be_missed: bool) {
         if !some_end_may_be_missed {
             self.look_at = None;
@@ -33,7 +33,7 @@ impl LivenessTimer {
         }
     }
 
-    /// True if the check is due, which is then no longer scheduled.
+    /// True if the check is due. It is then no longer scheduled.
     pub(crate) fn take_due(&mut self, now: Instant) -> bool {
         self.look_at.take_if(|at| *at <= now).is_some()
     }
@@ -47,7 +47,7 @@ pub(crate) fn look(now: Instant, driver: &mut Driver) {
     }
 }
 
-/// True if no thread of a process is alive. The main thread can have ended by itself.
+/// True if no thread of a process is alive. The main thread alone may have ended before the others.
 fn is_dead(pid: i32) -> bool {
     let process = proc::of(pid);
     let Ok(mut threads) = process.thread_ids() else {

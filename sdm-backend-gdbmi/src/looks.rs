@@ -29,15 +29,16 @@ pub(crate) struct Looks {
     of_system: bool,
     fold: FoldRules,
     looker: Option<Looker>,
-    /// A replaced looker, to be dropped once the owner has stopped watching it.
+    /// A replaced looker, which is dropped once the owner has stopped watching its descriptor.
     over: Option<Looker>,
-    /// The descriptor that the owner watches, and whether for writing too; `None` before it watches one.
+    /// The descriptor that the owner watches, and true if it is watched for writing too; `None` if there is none.
     watched: Option<(RawFd, bool)>,
     next: u64,
     open: BTreeMap<u64, OpenLook>,
-    /// The last samples of continued samplings.
+    /// The last samples of commands that continue each other.
     seen: SampleHistory,
-    /// Pids of processes whose rank in `MPI_COMM_WORLD` is not their launcher's, as was reported.
+    /// Pids of processes for which it was reported that their rank in `MPI_COMM_WORLD` is not the one that the launcher
+    /// assigned.
     stray: BTreeSet<i32>,
     outputs: VecDeque<BackendOutput>,
 }
@@ -55,8 +56,8 @@ struct OpenLook {
 }
 
 impl Looks {
-    /// No looker yet. `program` becomes the looker; by default this process's own executable. With `of_system` it
-    /// uses the system's debug information too.
+    /// The state without a looker. `program` is the looker's executable; by default it is this process's own. With
+    /// `of_system` the looker uses the system's debug information too.
     pub(crate) fn new(program: Option<PathBuf>, of_system: bool, fold: FoldRules) -> Self {
         let own = || proc::own().path("exe");
         Self {
@@ -171,7 +172,7 @@ impl Looks {
         self.open.insert(number, asked);
     }
 
-    /// Handles a ready descriptor: receives the looker's answers, if it is the looker's.
+    /// Handles a ready descriptor. If it is the looker's, the looker's answers are received.
     pub(crate) fn handle_ready(&mut self, now: Instant, fd: RawFd) {
         if self.watched.is_none_or(|(watched, _)| watched != fd) {
             return;
@@ -189,12 +190,12 @@ impl Looks {
         self.answered(answers);
     }
 
-    /// The time at which to call [`Looks::handle_timeout`].
+    /// The time at which [`Looks::handle_timeout`] must be called; `None` if no call is due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.looker.as_ref().and_then(Looker::until)
     }
 
-    /// Drops a looker that does not answer.
+    /// Ends a looker that has not answered in time.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         let mut answers = Vec::new();
         if self.poll_timeout().is_some_and(|until| until <= now)
@@ -232,7 +233,7 @@ impl Looks {
         }
     }
 
-    /// The change of the watched descriptor; `None` if it is unchanged.
+    /// The change of the watched descriptor; `None` if there is no change.
     pub(crate) fn poll_interest(&mut self) -> Option<InterestChange> {
         let wanted = self.looker.as_ref().map(Looker::interest);
         if wanted == self.watched {
@@ -308,14 +309,14 @@ impl Looks {
 }
 
 impl OpenLook {
-    /// The final answer of a task: its samples, also if a later one failed. Without a sample, `result`.
+    /// The final answer of a task: its samples, even if a later sample failed. Without a sample it is `result`.
     fn last(&mut self, task: TaskId, result: Result<Reply, Failure>) -> Result<Reply, Failure> {
         let samples = self.sampling.as_mut().and_then(|it| it.take(task));
         samples.map_or(result, |it| Ok(Reply::Samples(Box::new(it))))
     }
 }
 
-/// Marks the stacks of a process that a signal has stopped.
+/// Marks stacks as those of a process that a signal has stopped.
 fn halted_apart(mut result: Result<Reply, Failure>) -> Result<Reply, Failure> {
     if let Ok(Reply::Stacks(stacks)) = &mut result {
         mark_halted(stacks);
@@ -323,7 +324,7 @@ fn halted_apart(mut result: Result<Reply, Failure>) -> Result<Reply, Failure> {
     result
 }
 
-/// The stacks of a process in the form of a reply.
+/// The stacks of a process in the form of a reply. Stacks with Python frames are refused unless `full` is set.
 fn folded(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Result<TaskStacks, Failure> {
     if !full && has_python(&stacks) {
         return Err(unsupported(
@@ -334,6 +335,9 @@ fn folded(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Result<TaskSt
 }
 
 /// The pid that a request names for a task.
+///
+/// # Errors
+/// It names none.
 pub(crate) fn process_of(task: TaskId, pids: &[(u32, i32)]) -> Result<i32, Failure> {
     let named = pids.iter().find(|(known, _)| *known == task.0);
     let pid = named.map(|(_, pid)| *pid).filter(|pid| *pid > 0);
@@ -345,7 +349,7 @@ pub(crate) fn process_of(task: TaskId, pids: &[(u32, i32)]) -> Result<i32, Failu
     })
 }
 
-/// The memory of a task's process that no gdb was ever attached to.
+/// The memory of a task's process to which no gdb was attached so far.
 pub(crate) fn process_usage(task: TaskId, pids: &[(u32, i32)]) -> Result<Usage, Failure> {
     let found = memory_of(process_of(task, pids)?);
     let (resident_bytes, peak_bytes) =

@@ -23,11 +23,11 @@ use object::{Object, ObjectSection, ReadCache};
 use sdm_debug::reply::{MemoryLimit, Room};
 use sdm_system::files;
 
-/// Memory of a gdb for itself and the libraries that most programs have.
+/// Memory that a gdb needs for itself and for the libraries of most programs, in bytes.
 const GDB_BYTES: u64 = 20 << 20;
-/// Further memory of a gdb that reads the debug information of the system's C library.
+/// Further memory of a gdb that reads the debug information of the system's C library, in bytes.
 const SYSTEM_DEBUG_BYTES: u64 = 26 << 20;
-/// Memory per byte of a program's debug information and symbols, in halves.
+/// Bytes of memory that gdb needs for 2 bytes of a program's debug information and symbols.
 const HALVES: u64 = 5;
 
 /// Estimates the memory that a gdb needs for this program, and reads the free memory and what limits it.
@@ -60,7 +60,8 @@ fn all_symbol_bytes(program: &Path) -> u64 {
     libraries.fold(own, u64::saturating_add)
 }
 
-/// Total size of a file's debug information and of these symbol sections, in bytes.
+/// Total size of a file's debug information and of its symbol sections named `symbols`, in bytes; 0 if the file cannot
+/// be read.
 fn symbol_bytes(file: &Path, symbols: &[&str]) -> u64 {
     let Ok(file) = files::open(file) else {
         return 0;
@@ -75,7 +76,8 @@ fn symbol_bytes(file: &Path, symbols: &[&str]) -> u64 {
     sizes.fold(0, |sum, section| sum.saturating_add(section.size()))
 }
 
-/// Memory that this process's group can still use, and its limit; `root` is the root of the file system.
+/// Memory that this process can still use, in bytes, and the limit of it: the host's memory or a control group. `root`
+/// is the root of the file system.
 fn free(root: &Path) -> (u64, MemoryLimit) {
     let host = free_of_host(root);
     match free_of_groups(root) {
@@ -84,7 +86,7 @@ fn free(root: &Path) -> (u64, MemoryLimit) {
     }
 }
 
-/// Free memory of the host by `/proc/meminfo`; `u64::MAX` if unknown.
+/// Free memory of the host by `/proc/meminfo`, in bytes; `u64::MAX` if unknown.
 fn free_of_host(root: &Path) -> u64 {
     let text = fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
     let line = text
@@ -95,7 +97,8 @@ fn free_of_host(root: &Path) -> u64 {
     kilobytes.map_or(u64::MAX, |kilobytes| kilobytes << 10)
 }
 
-/// The least free memory of this process's control group and its ancestors, in bytes.
+/// The least memory that is left to this process's control group and to the groups above it, in bytes; `None` if none
+/// has a limit.
 fn free_of_groups(root: &Path) -> Option<u64> {
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let mount = root.join("sys/fs/cgroup");
@@ -120,12 +123,12 @@ fn free_of_groups(root: &Path) -> Option<u64> {
     least
 }
 
-/// File names of one version of control groups.
+/// File names of one version of the control group interface.
 struct GroupFiles {
     folder: &'static str,
     limit: &'static str,
     used: &'static str,
-    /// Name of the count of reclaimable memory: file pages not used recently.
+    /// Name of the count of reclaimable memory in `memory.stat`: file pages that were not used recently.
     inactive: &'static str,
 }
 
@@ -144,7 +147,7 @@ const FORMER: GroupFiles = GroupFiles {
 };
 
 impl GroupFiles {
-    /// Memory that this group has left; `None` if it has no limit.
+    /// Memory that a group has left, in bytes; `None` if it has no limit.
     fn left(&self, group: &Path) -> Option<u64> {
         let read = |name: &str| fs::read_to_string::<PathBuf>(group.join(name)).ok();
         let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
@@ -164,7 +167,7 @@ impl GroupFiles {
 mod tests {
     use super::*;
 
-    /// A directory that stands for the root of a file system with given files.
+    /// A directory with given files, used as the root of a file system.
     struct Root(PathBuf);
 
     impl Root {

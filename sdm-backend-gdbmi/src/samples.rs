@@ -33,7 +33,7 @@ impl Sampling {
         }
     }
 
-    /// Removes the samples of a task; `None` if there were none.
+    /// Removes the samples of a task and returns them; `None` if there are none.
     pub(crate) fn take(&mut self, task: TaskId) -> Option<TaskSamples> {
         self.0.remove(&task)
     }
@@ -53,7 +53,7 @@ impl SampleHistory {
         self.stacks.retain(|task, _| !tasks.contains(*task));
     }
 
-    /// True if a task's stacks differ from its last sample.
+    /// True if a task's stacks differ from its last sample; false for the first sample.
     fn is_elsewhere(&mut self, task: TaskId, stacks: &TaskStacks) -> bool {
         // The number of active helpers of a runtime does not concern the program.
         let hash = xxh3_64(&wire::encode(&stacks.threads));

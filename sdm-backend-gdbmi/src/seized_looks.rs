@@ -1,4 +1,4 @@
-//! Inspects processes that no gdb holds, including those that their parents have seized, which are released for it.
+//! Inspects processes that no gdb holds. Those that their parents have seized are released for the inspection.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -11,11 +11,12 @@ use crate::looks::{Looks, failure};
 use sdm_child::ProgramNews;
 use sdm_inspect::snapshot::why_not_stopped;
 
-/// Time from a program's crash until the others are stopped: ranks that crash by the same fault do so meanwhile.
+/// Time from a program's crash until the other programs are stopped. Ranks that crash by the same fault do so within
+/// this time.
 const HOLD_AFTER: Duration = Duration::from_millis(200);
 
-/// Time limit for a program's parent to release it for an inspection. A thread in state D, as of a process that waits
-/// for its `vfork` child or for a file server, does not stop to be released.
+/// Time limit for a program's parent to release it for an inspection. A thread in state D does not stop, so that it
+/// cannot be released: it waits for its `vfork` child or for a file server, for example.
 const LOOSE_WAIT: Duration = Duration::from_secs(2);
 
 /// An order to the parent of a program that runs without a gdb.
@@ -41,19 +42,19 @@ pub(crate) struct SeizedLooks {
 }
 
 /// Tasks that need a gdb because their programs are about to die. The other programs on this host are stopped
-/// meanwhile, to leave the processors to those gdbs.
+/// meanwhile, to leave the processors to the gdbs of these tasks.
 #[derive(Default)]
 struct Crashed {
     tasks: IdSet,
     hold: Hold,
 }
 
-/// Whether the programs that have not crashed are stopped.
+/// State of the programs that have not crashed.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum Hold {
     #[default]
     No,
-    /// The other programs are stopped at this time, if a program is still about to die then.
+    /// The programs will be stopped at this time, if another program is still about to die then.
     At(Instant),
     Yes,
 }
@@ -62,16 +63,16 @@ enum Hold {
 struct SeizedLook {
     id: CommandId,
     command: Command,
-    /// The inspected processes, and whether they were released for it.
+    /// The inspected tasks with their pids; true if the process was released for the inspection.
     tasks: BTreeMap<TaskId, (i32, bool)>,
     /// True once the request was sent to the looker.
     is_asked: bool,
-    /// Time at which processes that were not released are left out.
+    /// Time at which processes that are not released yet are left out.
     due: Instant,
 }
 
 impl SeizedLooks {
-    /// No inspections yet.
+    /// The inspections of a server, none at first, with the looker of `looks`.
     pub(crate) fn new(looks: Looks) -> Self {
         Self {
             looks,
@@ -134,8 +135,7 @@ impl SeizedLooks {
         &self.crashed.tasks
     }
 
-    /// The order for the programs that have not crashed: to stop, or to resume. Returned once for each change; `None`
-    /// otherwise.
+    /// The order for the programs that have not crashed, once for each change: stop or resume. `None` without a change.
     pub(crate) fn take_hold(&mut self, now: Instant) -> Option<Order> {
         let crashed = &mut self.crashed;
         let to = match crashed.hold {
@@ -150,7 +150,7 @@ impl SeizedLooks {
         }
     }
 
-    /// Removes crashed tasks, which have ended or are to continue.
+    /// Removes tasks from the crashed ones, because they have ended or are to continue.
     pub(crate) fn remove_crashed(&mut self, tasks: &IdSet) {
         self.crashed.tasks = self.crashed.tasks.difference(tasks);
     }
@@ -207,7 +207,7 @@ impl SeizedLooks {
         self.ask_looker(now);
     }
 
-    /// Requests the looker's answer for an inspection whose processes were all released.
+    /// Sends the looker the requests whose processes were all released.
     fn ask_looker(&mut self, now: Instant) {
         self.open.retain(|look| !look.tasks.is_empty());
         let waiting = self.open.iter_mut().filter(|look| !look.is_asked);
@@ -221,7 +221,7 @@ impl SeizedLooks {
         self.take();
     }
 
-    /// Takes the results of inspections; a program that was released for one is seized again.
+    /// Takes the results of inspections. Programs that were released for an inspection are then seized again.
     fn take(&mut self) {
         while let Some(output) = self.looks.poll_output() {
             if let BackendOutput::Answer { id, task, .. } = &output {
@@ -276,7 +276,8 @@ impl SeizedLooks {
         self.leave_out_held(now);
     }
 
-    /// Inspects without the processes that were not released in time, and names the reason.
+    /// Begins the inspections that are due without the processes that were not released in time. These are answered
+    /// with the reason.
     fn leave_out_held(&mut self, now: Instant) {
         let mut held = Vec::new();
         let open = self.open.iter_mut();
@@ -294,7 +295,7 @@ impl SeizedLooks {
         self.ask_looker(now);
     }
 
-    /// The change of the watched descriptor; `None` if it is unchanged.
+    /// The change of the watched descriptor; `None` if there is no change.
     pub(crate) fn poll_interest(&mut self) -> Option<InterestChange> {
         self.looks.poll_interest()
     }

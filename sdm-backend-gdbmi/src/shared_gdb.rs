@@ -1,8 +1,7 @@
 //! One gdb for many attached tasks: less time and memory than a gdb for each.
 //!
-//! Each task has a driver of its own, which knows that it is not alone. This module shares the gdb among them. It
-//! rewrites command numbers on the way down. On the way up it routes answers by their number, and notifications by
-//! their thread or inferior.
+//! Each task has a driver of its own, which knows that the gdb has other tasks too. This module replaces the tokens of
+//! commands. It routes answers by their token, and notifications by their thread or inferior.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::{OwnedFd, RawFd};
@@ -33,7 +32,7 @@ pub(crate) struct SharedGdb {
     places: BTreeMap<TaskId, usize>,
     /// Index of each inferior's task, by gdb's name of the inferior.
     groups: HashMap<String, usize>,
-    /// Index of the task of each gdb breakpoint, as learned from gdb's answers.
+    /// Index of the task of each of gdb's breakpoints, as learned from gdb's answers.
     breakpoints: HashMap<u32, usize>,
     /// Indices of tasks that received input since they were settled last.
     touched: VecDeque<usize>,
@@ -42,7 +41,7 @@ pub(crate) struct SharedGdb {
     missable_count: usize,
     /// Number of tasks with an attach under way.
     starting_count: usize,
-    /// Number of tasks that still need their gdb.
+    /// Number of tasks that still need the gdb.
     needing_count: usize,
     pulse: LivenessTimer,
     /// For each open MI command, by its token in gdb: the index of its task, and the token that the task's driver uses.
@@ -50,7 +49,8 @@ pub(crate) struct SharedGdb {
     next_token: u64,
     /// Index of the task of each gdb thread.
     threads: BTreeMap<u32, usize>,
-    /// Index of the task whose inferior ended last: gdb's record of the exit code names no inferior.
+    /// Index of the task whose inferior ended last; `None` before the first. gdb's record of the exit code names no
+    /// inferior.
     last_exited: Option<usize>,
     /// True if gdb inserts breakpoints into its processes: see [`Action::TieProcess`].
     tied: bool,
@@ -64,19 +64,19 @@ pub(crate) struct SharedGdb {
 struct SharingTask {
     task: TaskId,
     driver: Driver,
-    /// The process, until gdb has detached from it.
+    /// The attached process, until gdb has detached from it.
     held: Option<Held>,
-    /// True if it is counted among those whose end gdb may miss.
+    /// True if the task is counted in `missable_count`.
     is_missable: bool,
-    /// True if it is counted among those being attached to.
+    /// True if the task is counted in `starting_count`.
     starts: bool,
-    /// True if it needs its gdb no longer.
+    /// True if the task no longer needs the gdb.
     done: bool,
 }
 
 impl SharingTask {
-    /// Removes gdb's breakpoints from the process, if it runs: in a stopped one gdb inserts them only when it
-    /// resumes.
+    /// Removes gdb's breakpoints from the process, if it runs. gdb inserts them into a stopped process only when it
+    /// resumes it.
     fn clear(&self) {
         if self.driver.task_state() == TaskState::Running {
             self.held.iter().for_each(Held::clear);
@@ -113,7 +113,7 @@ impl SharedGdb {
         }
     }
 
-    /// Adds a task, whose driver has its command already.
+    /// Adds a task. Its driver has the attach command already.
     pub(crate) fn add(&mut self, task: TaskId, driver: Driver, mut held: Option<Held>) {
         held.iter_mut().filter(|_| self.tied).for_each(Held::tie);
         let at = self.members.len();
@@ -208,7 +208,7 @@ impl SharedGdb {
         self.gdb.push(&line);
     }
 
-    /// Abandons one of a task's commands, as its answer is no longer wanted.
+    /// Abandons a command of a task, as its answer is no longer wanted.
     fn break_off(&mut self, now: Instant, at: usize, number: u64) {
         let known = self.tokens.iter().find(|(_, of)| **of == (at, number));
         let Some(token) = known.map(|(token, _)| *token) else {
@@ -222,7 +222,8 @@ impl SharedGdb {
         }
     }
 
-    /// Index of the task whose command gdb is executing: the oldest open one, as gdb executes commands in order.
+    /// Index of the task whose command gdb is executing, which is the oldest open command; `None` if no command is
+    /// open. gdb executes commands in order.
     fn executing(&self) -> Option<usize> {
         self.tokens.values().next().map(|(at, _)| *at)
     }
@@ -309,7 +310,7 @@ impl SharedGdb {
         self.touched.push_back(at);
     }
 
-    /// Index of the task of the breakpoint in such a record, if known.
+    /// Index of the task of the breakpoint in a record; `None` if it is not known.
     fn of_breakpoint(&self, results: &Results) -> Option<usize> {
         let bkpt = results.tuple("bkpt");
         let number = bkpt.map_or_else(|| results.number("id"), |it| it.number("number"));
@@ -489,7 +490,7 @@ impl Slot for SharedGdb {
     }
 }
 
-/// Updates a count when a flag changes.
+/// Sets a flag, and updates the count of set flags.
 fn count(sum: &mut usize, is: &mut bool, becomes: bool) {
     match (std::mem::replace(is, becomes), becomes) {
         (false, true) => *sum += 1,

@@ -21,9 +21,9 @@ pub(crate) struct Sources {
 
 struct SourceFile {
     path: String,
-    /// The contents; empty if the file cannot be read.
+    /// The contents of the file; empty if it cannot be read.
     bytes: Vec<u8>,
-    /// Start of each line, in bytes, and the end of the last one.
+    /// Start of each line, in bytes, and the end of the last line.
     starts: Vec<usize>,
 }
 

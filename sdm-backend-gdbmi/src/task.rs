@@ -42,27 +42,28 @@ pub(crate) struct Task {
     driver: Driver,
     gdb: GdbIo,
     streams: Streams,
-    /// Commands whose input bytes were queued, and that are answered when the queue has room for more.
+    /// Commands whose input bytes were queued. They are answered when the queue has room for more.
     fed: Vec<CommandId>,
     paused: bool,
     /// True if more output may be readable at once.
     read_more: bool,
-    /// The time until which output is awaited after the program's end; output that is unread by then is lost.
+    /// Time until which output is awaited after the program's end; `None` before. Output that is unread by then is
+    /// lost.
     linger_until: Option<Instant>,
-    /// The program that this process started, to kill it as a last resort.
+    /// The program that this process started, so that it can be killed as a last resort; `None` for other programs.
     started: Option<Identity>,
     attached: bool,
-    /// The process that gdb attaches to, until gdb has detached.
+    /// The process to which gdb attaches, until gdb has detached.
     held: Option<Held>,
     pulse: LivenessTimer,
     /// The processor binding of the program, which gdb shares until it has started the program.
     binding: Option<Box<Binding>>,
-    /// The detached program, until it ends.
+    /// The program after a detach, until it ends.
     left: Option<DetachedProgram>,
     left_end: Option<DetachedEnd>,
-    /// Set if the program was started without a gdb.
+    /// The parent that has seized the program; `None` if the program was started under a gdb.
     seized: Option<Parent>,
-    /// Signals that came before the program had started, and whether to send them even to a stopped one.
+    /// Signals that came before the program had started; true if a stopped program gets the signal too.
     due: Vec<(Signal, bool)>,
     /// Descriptors to close once the owner has stopped watching them.
     closing: Vec<OwnedFd>,
@@ -195,7 +196,7 @@ impl Task {
         }
     }
 
-    /// Lets a program that was started here run on after a detach, and keeps reading its streams.
+    /// After a detach, lets a program that was started here run on, and keeps reading its streams.
     fn leave_running(&mut self, now: Instant) {
         let started = self.started.take_if(|_| !self.attached);
         if !self.is_detached() || self.left.is_some() {

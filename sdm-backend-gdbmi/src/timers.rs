@@ -19,7 +19,7 @@ impl<K> Default for Timers<K> {
 }
 
 impl<K: Ord + Copy> Timers<K> {
-    /// Sets the deadline of this object, in place of an earlier one.
+    /// Sets the deadline of an object, in place of an earlier deadline; `None` removes it.
     pub(crate) fn set(&mut self, key: K, at: Option<Instant>) {
         let before = match at {
             Some(at) => self.of.insert(key, at),

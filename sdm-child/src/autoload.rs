@@ -34,10 +34,11 @@ pub(super) fn command() -> &'static str {
     &COMMAND
 }
 
-/// The code in a file that a gdb inherits, so that its command line is short.
+/// The loader's code in a file that a gdb inherits, so that gdb's command line is short.
 pub(super) struct Handed {
     pub(super) file: OwnedFd,
-    /// The gdb command that executes the file's code and closes the file, so that no program of gdb's inherits it.
+    /// The gdb command that executes the file's code and closes the file, so that no program that gdb starts inherits
+    /// it.
     pub(super) command: String,
 }
 
@@ -100,7 +101,8 @@ mod tests {
         assert_eq!(command_of(code), expect);
         assert!(!command().contains('\n') && command().is_ascii());
     }
-    /// The parts are one program: a second function of a name takes the place of the first one, also for the loader.
+    /// The parts are one Python program: a second function with the same name would replace the first, in the loader
+    /// too.
     #[test]
     fn each_python_name_is_defined_once() {
         let mut names = std::collections::BTreeSet::new();

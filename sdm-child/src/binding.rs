@@ -7,8 +7,8 @@ use sdm_system::proc;
 /// The processors of a program, and those of its gdb.
 ///
 /// A launcher binds its processes to the processors of one rank. The program spins on these and would leave its
-/// debugger no time. The server therefore uses all permitted processors, and each gdb does so too once it has started
-/// its program. The program keeps the launcher's binding, which it would also inherit without SDM.
+/// debugger no time. The server therefore uses all permitted processors, and so does each gdb once it has started its
+/// program. The program keeps the launcher's binding, which it would also inherit without SDM.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
     /// The processors that the launcher has bound the program to.
@@ -18,8 +18,8 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// Lets this thread and its future children use all permitted processors. `None` if it was not bound, or if that
-    /// is unknown.
+    /// Lets this thread and its future children use all permitted processors. `None` if this thread was not bound, or
+    /// if that is unknown.
     #[must_use]
     pub fn widen() -> Option<Self> {
         let own = Pid::from_raw(0);

@@ -12,7 +12,7 @@ use sdm_text::printable_name;
 
 use crate::launch::{Environment, PRELOAD};
 
-/// Adds the library to the program's preloads, before the user's own, if `spec` requests the check.
+/// Adds the library to the program's `LD_PRELOAD`, before the user's own libraries, if `spec` requests the check.
 ///
 /// # Errors
 /// The library is not on this host, or another user could have modified it.

@@ -79,13 +79,13 @@ pub fn is_handle(line: &str) -> bool {
     word.len() > 1 && "handle".starts_with(word)
 }
 
-/// The command-line arguments of a gdb for these options. Benchmarks start their gdbs with the same.
+/// The command-line arguments of a gdb with these options. Benchmarks start their gdbs with the same arguments.
 #[must_use]
 pub fn gdb_arguments(options: &GdbOptions) -> Vec<&str> {
     arguments(options, autoload::command())
 }
 
-/// The command-line arguments of a gdb; `scripts` is the command that makes it load scripts.
+/// The command-line arguments of a gdb. `scripts` is the gdb command that loads the auto-load scripts.
 fn arguments<'a>(options: &'a GdbOptions, scripts: &'a str) -> Vec<&'a str> {
     let mut arguments = vec!["-q", "-i=mi3"];
     if !options.init_files {
@@ -100,15 +100,16 @@ fn arguments<'a>(options: &'a GdbOptions, scripts: &'a str) -> Vec<&'a str> {
 /// The processors, the preloaded library and the environment variables of a gdb.
 #[derive(Default)]
 pub struct GdbEnvironment<'a> {
-    /// The processor binding of the gdb until it has started its program; its program keeps it.
+    /// The processor binding that gdb has until it has started its program; the program keeps it. `None` if this
+    /// process is not bound.
     pub binding: Option<&'a Binding>,
-    /// The library that gdb preloads.
+    /// The library that gdb preloads; `None` for none.
     pub preload: Option<&'a Preload>,
-    /// Environment variables in which gdb differs from this process: set, or unset if `None`.
+    /// Differences of gdb's environment from this process's: a variable is set, or unset if `None`.
     pub variables: &'a [(OsString, Option<OsString>)],
 }
 
-/// The variable that gdb and its program have different values of.
+/// A variable of which gdb and its program have different values.
 const PATH: &str = "PATH";
 
 /// The parent of a gdb.
@@ -118,7 +119,8 @@ enum GdbProcess {
     /// A shim, which reports the gdb's end.
     OfShim {
         pid: i32,
-        /// The process that gets signals, as the pid may be reused before the shim reports its end.
+        /// The process by which gdb gets signals: the pid may be reused before the shim reports gdb's end. `None` if it
+        /// has ended.
         who: Option<Identity>,
         link: Rc<ShimLink>,
     },
@@ -139,7 +141,7 @@ pub struct GdbChild {
 impl GdbChild {
     /// Starts a gdb in `directory` with the environment `around`.
     ///
-    /// Inherited descriptors stay open for the program (`PMI_FD`), and those `handed` are inherited too. With
+    /// Inherited descriptors stay open for the program (`PMI_FD`); gdb also inherits the descriptors `handed`. With
     /// `goes_with_us` gdb is killed, and with it its program, when this process ends. That is for a gdb that attaches
     /// to nothing, and whose input another process holds.
     pub fn spawn(
@@ -226,13 +228,13 @@ impl GdbChild {
         }
     }
 
-    /// Gives up its input, output and errors to the process that drives it.
+    /// Gives up gdb's input, output and errors, for the process that drives gdb.
     pub fn into_pipes(self) -> Vec<OwnedFd> {
         let pipes = [self.stdin, self.stdout, self.stderr];
         pipes.into_iter().flatten().collect()
     }
 
-    /// The shim that is its parent; `None` if it is a child of this process.
+    /// The shim that is gdb's parent; `None` if gdb is a child of this process.
     pub fn shim(&self) -> Option<&Rc<ShimLink>> {
         match &self.process {
             GdbProcess::Own(_) => None,
@@ -240,7 +242,7 @@ impl GdbChild {
         }
     }
 
-    /// The pid.
+    /// The pid of gdb.
     pub fn pid(&self) -> i32 {
         match &self.process {
             GdbProcess::Own(child) => child.id().cast_signed(),
@@ -248,7 +250,7 @@ impl GdbChild {
         }
     }
 
-    /// Exit status; `None` while it runs.
+    /// Exit status of gdb; `None` while it runs.
     pub fn try_wait(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = match &mut self.process {
@@ -260,7 +262,7 @@ impl GdbChild {
         self.status
     }
 
-    /// True if a signal has ended it.
+    /// True if a signal has ended gdb.
     pub fn was_killed(&mut self) -> bool {
         let status = self.try_wait();
         status.is_some_and(|status| status.signal().is_some())
@@ -287,7 +289,7 @@ pub struct LastWords {
     bytes: Vec<u8>,
 }
 
-/// Maximum number of bytes that are kept of them.
+/// Maximum number of bytes that are kept of gdb's last lines.
 const LAST_WORDS_BYTES_MAX: usize = 2048;
 
 impl LastWords {

@@ -25,10 +25,10 @@ use crate::variables::Variables;
 /// The start of programs, and of their gdbs.
 #[derive(Clone, Debug, Default)]
 pub struct StartConfig {
-    /// The gdb, if a command names none; found on `PATH` if absent.
+    /// The gdb to use if a command names none; `None` for `gdb` on `PATH`.
     pub gdb: Option<PathBuf>,
-    /// The exec wrapper, which is also the looker: a program that calls [`crate::exec_program`] and `sdm-inspect`'s
-    /// looker first. By default this process's own executable.
+    /// The executable of the exec wrapper and of the looker. It calls [`crate::exec_program`] and the looker of
+    /// `sdm-inspect` first in `main`. `None` for this process's own executable.
     pub starter: Option<PathBuf>,
     /// gdb settings that differ from the defaults.
     pub options: GdbOptions,
@@ -38,7 +38,7 @@ pub struct StartConfig {
     pub binding: Option<Binding>,
     /// Standard streams that started programs share; `None` for separate streams, whose output is sent as events.
     pub streams: Option<InheritedStreams>,
-    /// The only task that reads the shared standard input; `None` if every task does.
+    /// The only task that reads the shared standard input; `None` if every task reads it.
     pub reader: Option<TaskId>,
     /// Variables in which a started program's environment differs from this process's, or from its shim's.
     pub variables: Variables,
@@ -47,17 +47,16 @@ pub struct StartConfig {
 }
 
 impl StartConfig {
-    /// The named gdb, or else that of this configuration.
+    /// The path of the named gdb, or else of the gdb of this configuration.
     ///
-    /// # Errors
-    /// There is no such gdb.
+    /// # Errors There is no such gdb.
     pub fn find_gdb(&self, named: Option<&[u8]>) -> Result<PathBuf, Failure> {
         let configured = self.gdb.as_ref();
         let configured = configured.map(|path| path.as_os_str().as_bytes());
         find_gdb(named.or(configured))
     }
 
-    /// A descriptor of the executable that starts programs, which works even if its file is removed later.
+    /// A descriptor of the executable that starts programs. It works even if the file is removed later.
     fn starter(&self) -> Result<OwnedFd, Failure> {
         let own = || proc::own().path("exe");
         let path = self.starter.clone().unwrap_or_else(own);
@@ -73,7 +72,7 @@ impl StartConfig {
 
 /// A gdb that was started for a program.
 pub struct StartedGdb {
-    /// gdb's settings that run the program.
+    /// The settings by which gdb runs the program.
     pub launch: Launch,
     /// The gdb. Its working directory and its binding are those of the program to start.
     pub child: GdbChild,
@@ -81,11 +80,12 @@ pub struct StartedGdb {
     pub streams: Streams,
 }
 
-/// Starts a gdb for a program in this process's environment: variables except `given`, descriptors, and binding.
+/// Starts a gdb for a program, with this process's environment: its variables except `given`, its descriptors, and its
+/// binding.
 ///
-/// If `config` has streams the program shares them, with the input if it `reads`. Otherwise the streams are opened
-/// here, and `is_fed` tells whether there will be input. With `goes_with_us` gdb and program end with this process,
-/// even if other processes hold gdb's input open.
+/// If `config` has streams, the program shares them; it shares the input only with `reads`. Otherwise the streams are
+/// opened here, and `is_fed` is true if there will be input. With `goes_with_us` gdb and the program end with this
+/// process, even if other processes hold gdb's input open.
 ///
 /// # Errors
 /// The program, its directory or the gdb cannot be used, or the system lacks resources.
@@ -190,8 +190,8 @@ pub(crate) struct StartedProgram {
     pub(crate) streams: Streams,
 }
 
-/// Starts a program as [`begin`] does, but without gdb and seized by this process. `server` is the process that
-/// starts a gdb for it if needed. `None` if the program needs a gdb from its beginning, and has not begun.
+/// Starts a program as [`begin`] does, but without a gdb, and seizes it. `server` is the process that starts a gdb for
+/// the program later, if that is needed. `None` if the program needs a gdb from its beginning: then it has not begun.
 ///
 /// # Errors
 /// As [`begin`].

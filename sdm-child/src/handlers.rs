@@ -1,8 +1,8 @@
-//! Tells a program's own signal handlers from a runtime's: the kernel says which signals have a handler, and not
-//! whose it is.
+//! Distinguishes a program's own signal handlers from those of runtimes: the kernel shows which signals have a handler,
+//! and not whose handler it is.
 //!
-//! Open MPI, UCX and Fortran's libraries install handlers that report a crash and then let it happen. If no other
-//! code of a process can have installed one, the crash is shown at its place.
+//! Open MPI, UCX and Fortran's libraries install handlers that report a crash and then let the program die. If no other
+//! code of a process can have installed a handler, the crash is shown at its place.
 
 use std::collections::BTreeSet;
 

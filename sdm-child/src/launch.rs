@@ -27,13 +27,14 @@ use super::memcheck;
 use super::preload::is_changed_by_gdb;
 use super::starter_args::{Orders, Source};
 
-/// Maximum length of the shell command line, in bytes. The kernel accepts 128 KiB in one argument.
+/// Maximum length of the shell's command line, in bytes. The kernel accepts 128 KiB in one argument.
 pub const COMMAND_LINE_BYTES_MAX: usize = 120 << 10;
 
-/// Finds a site's own command on `PATH` and executes it: gdb takes a program, not a script.
+/// The program that finds the command of a site's wrapper on `PATH` and executes it: gdb starts a program, not a
+/// script.
 const ENV: &str = "/usr/bin/env";
 
-/// Variables that gdb, the shell, or SDM on behalf of gdb change before the program gets them.
+/// Variables that gdb, the shell, or SDM for gdb's sake changes before the program gets them.
 const TOUCHED: [&str; 10] = [
     "LC_ALL",
     "SHELL",
@@ -47,7 +48,7 @@ const TOUCHED: [&str; 10] = [
     "PYTHONPATH",
 ];
 
-/// gdb's settings that run one program.
+/// The settings by which gdb runs one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
     /// Absolute path of the program.
@@ -56,9 +57,10 @@ pub struct Launch {
     pub wrapper: Vec<u8>,
     /// Value of `set args`.
     pub args: Vec<u8>,
-    /// The program that is finally executed, if `program` is a wrapper.
+    /// The program that is finally executed, if `program` is a wrapper; otherwise `None`.
     pub wrapped: Option<PathBuf>,
-    /// The command line after the `|` of `target remote |`, if another program such as Valgrind runs the program.
+    /// The command line after the `|` of `target remote |`, if another program such as Valgrind runs the program;
+    /// otherwise `None`.
     pub reached_by: Option<Vec<u8>>,
 }
 
@@ -66,7 +68,7 @@ pub struct Launch {
 pub struct Outfit {
     /// The exec wrapper: a program that calls [`super::exec_program`].
     pub starter: PathBuf,
-    /// Standard input, output and errors.
+    /// The sources of standard input, output and errors.
     pub streams: [Source; 3],
     /// Descriptors that the program must not inherit, besides those of its streams.
     pub closed: Vec<RawFd>,
@@ -109,7 +111,7 @@ pub(crate) fn change_environment(
 }
 
 impl Launch {
-    /// Plans how gdb starts `program`.
+    /// Plans the start of `program` by gdb.
     pub fn new(
         program: PathBuf,
         spec: &StartSpec,
@@ -172,7 +174,7 @@ impl Launch {
 /// The arguments of a program's exec wrapper.
 ///
 /// # Errors
-/// The program cannot be started in this way.
+/// A variable's name or value is invalid, or the program's arguments are.
 pub(crate) fn orders(
     spec: &StartSpec,
     environment: &Environment,
@@ -200,8 +202,8 @@ pub(crate) fn orders(
     })
 }
 
-/// Variables to set or unset for the program by name: those of the request, and those that gdb, the shell or SDM
-/// change on the way.
+/// Variables to set or unset for the program, by name: those of the request, and those that gdb, the shell or SDM
+/// change before the program starts.
 fn differences(spec: &StartSpec, environment: &Environment) -> Vec<(OsString, Option<OsString>)> {
     let touched = TOUCHED.iter().map(OsString::from);
     let changed = spec

@@ -1,14 +1,14 @@
-//! Starts a program, or a gdb for one, with the same environment as without SDM: here, or in the process that a
-//! launcher has started for a rank ([`Shim`]).
+//! Starts a program, or a gdb for a program, with the same environment as without SDM. This process starts it, or the
+//! process that a launcher has started for a rank ([`Shim`]).
 //!
 //! # What the program sees
 //!
-//! Arguments, environment, directory, limits, signal mask, ignored signals and inherited descriptors
-//! are those of a run without SDM. These differ:
+//! Arguments, environment, directory, limits, signal mask, ignored signals and inherited descriptors are those of a run
+//! without SDM. These differ:
 //! - `argv[0]` is the program's absolute path.
 //! - gdb is its parent.
-//! - It leads a session of its own on a pty of SDM's, which is its standard output; its error and input are pipes, or
-//!   input is `/dev/null`. It may have this process's own streams instead ([`InheritedStreams`]).
+//! - The program leads a session of its own. Its standard output is a pseudo-terminal of SDM; its error and input are
+//!   pipes, or its input is `/dev/null`. It may have this process's own streams instead ([`InheritedStreams`]).
 //! - Addresses are not randomised, as always under gdb, so that equal tasks print equal pointers.
 //! - The two signals that the C library reserves (32, 33) have their default action.
 //!

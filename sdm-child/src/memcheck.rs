@@ -13,7 +13,7 @@ use sdm_debug::{Failure, FailureCode};
 use sdm_system::{files, proc};
 use sdm_text::shell_word_of_bytes;
 
-/// The exec wrapper name that selects Valgrind.
+/// The name of an exec wrapper that stands for Valgrind.
 pub(super) const WORD: &[u8] = b"valgrind";
 /// Options of Valgrind. gdb stops the program before its first instruction and before its end, and reports the
 /// errors. Stops at errors are enabled later: a forked child has no debugger, and would wait for one for ever.
@@ -23,7 +23,7 @@ const OPTIONS: &str = "--tool=memcheck -q --vgdb=yes --vgdb-error=999999999 --vg
 const OPENMPI_SUPPRESSIONS: &str = "share/openmpi/openmpi-valgrind.supp";
 /// Time that Valgrind has to start the program, in seconds.
 const WAIT_SECONDS: u32 = 60;
-/// Maximum number of levels below the process started as gdb at which its shell is searched.
+/// Maximum number of levels at which Valgrind's shell is searched, below the process that was started as gdb.
 const DEPTH_MAX: usize = 8;
 
 /// The shell command line that starts a program by this exec wrapper under Valgrind, and with which gdb communicates.
@@ -75,7 +75,8 @@ pub(super) fn line(starter: &[u8], program: &Path, args: &[u8]) -> Result<Vec<u8
     Ok(parts.concat())
 }
 
-/// The suppressions file of the Open MPI whose commands are found first; files of other users are ignored.
+/// The suppressions file of the Open MPI whose commands are found first on `PATH`; `None` if there is none. Files of
+/// other users are ignored.
 fn suppressions() -> Option<PathBuf> {
     let command = files::search("ompi_info")?;
     let path = command.parent()?.parent()?.join(OPENMPI_SUPPRESSIONS);
@@ -91,8 +92,8 @@ fn found(name: &str) -> Result<PathBuf, Failure> {
     })
 }
 
-/// The pid of the program that Valgrind runs for the gdb with this pid. `gdb` may be a script that has started gdb.
-/// The program is found through the `vgdb` process below it.
+/// The pid of the program that Valgrind runs for the gdb with this pid; `None` if it is not found. `gdb` may be a
+/// script that has started gdb. The program is found by the `vgdb` process below it.
 pub fn program_of(gdb: i32) -> Option<i32> {
     let is_vgdb = |pid: &i32| {
         let program = proc::of(*pid).program().unwrap_or_default();

@@ -22,7 +22,7 @@ use crate::sys::out_of_the_way;
 /// The shared library; empty on architectures without such registers.
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/xstate.so"));
 
-/// Name of the memory file, which `/proc/PID/maps` of a gdb shows that has loaded it.
+/// Name of the memory file. `/proc/PID/maps` of a gdb that has loaded the library shows it.
 const NAME: &str = "sdm-xstate";
 
 /// The environment variable that names the libraries to preload into a program.
@@ -34,20 +34,20 @@ const OWNERS: &str = "SDM_GDB_OWNERS";
 /// Bytes of registers that a gdb before 14 knows.
 const KNOWN_BYTES: u32 = 2696;
 
-/// Condition under which a gdb gets the library with which it writes registers that it does not know. A gdb older than
-/// 14 needs it on processors with more registers than such a gdb knows.
+/// Condition for preloading the library with which gdb writes registers that it does not know. A gdb older than 14
+/// needs the library on processors with more registers than such a gdb knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Completion {
-    /// Only if the processor has more registers than gdb knows.
+    /// Only if the processor has more registers than such a gdb knows.
     #[default]
     Auto,
     /// Always: the library has no effect if it is not needed.
     Always,
-    /// Never: gdb gets no library, and commands that need register writes it cannot make are refused.
+    /// Never: commands are refused if they need writes of registers that gdb cannot make.
     Never,
 }
 
-/// A word that is no [`Completion`].
+/// A word that names no [`Completion`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCompletion(String);
 
@@ -78,8 +78,8 @@ impl Completion {
         self == Self::Always || crate::sys::register_bytes() > KNOWN_BYTES
     }
 
-    /// The library for gdbs that need it: for registers, or because they attach. If it is unavailable that is logged,
-    /// and gdb runs without it.
+    /// The library for a gdb that needs it: for registers, or because it attaches. `None` if it is not needed or not
+    /// available. If it is not available, a warning is logged.
     pub fn preload(self, attaches: bool) -> Option<Preload> {
         let is_wanted = self.is_needed() || attaches;
         if self == Self::Never || !is_wanted || LIBRARY.is_empty() {
@@ -108,7 +108,7 @@ impl Preload {
         Ok(Self { file })
     }
 
-    /// The environment variable of a gdb that attaches to processes with files of these users.
+    /// The environment variable for a gdb that attaches to processes: it may open files of these users.
     pub fn guarding(owners: impl IntoIterator<Item = u32>) -> (OsString, Option<OsString>) {
         let owners: Vec<String> = owners.into_iter().map(|it| it.to_string()).collect();
         (OWNERS.into(), Some(owners.join(",").into()))
@@ -129,7 +129,7 @@ impl Preload {
     }
 }
 
-/// gdb's setting that gives programs the user's own `LD_PRELOAD`.
+/// gdb's setting by which programs get the user's own `LD_PRELOAD`.
 fn restoring(user: Option<&OsStr>) -> OsString {
     match user {
         Some(value) if !is_changed_by_gdb(VARIABLE.as_ref(), value) => {

@@ -13,6 +13,9 @@ use sdm_system::search_path::{passed_over, search_in};
 use sdm_text::{printable, printable_name};
 
 /// The absolute path of an executable program; `directory` is its working directory.
+///
+/// # Errors
+/// There is no such program, or it cannot be executed.
 pub fn find_program(
     name: &[u8],
     directory: &Path,
@@ -40,14 +43,14 @@ pub fn find_program(
     Ok(path)
 }
 
-/// A hint for a program that is in its working directory, which is not searched.
+/// A hint for a program that is in its working directory, which is not searched; `None` for other programs.
 fn in_directory(name: &OsStr, directory: &Path) -> Option<String> {
     let shown = printable(name.as_bytes());
     let is_there = files::is_program(&directory.join(name));
     is_there.then(|| format!("to run the program in this folder, write ./{shown}"))
 }
 
-/// The absolute path of a gdb, by its path or its name on `PATH`; `gdb` if `None`.
+/// The absolute path of a gdb, from its path or its name on `PATH`; without a name, of `gdb` on `PATH`.
 pub(crate) fn find_gdb(name: Option<&[u8]>) -> Result<PathBuf, Failure> {
     let name = OsStr::from_bytes(name.unwrap_or(b"gdb"));
     let shown = printable_name(name);
@@ -70,7 +73,7 @@ pub(crate) fn find_gdb(name: Option<&[u8]>) -> Result<PathBuf, Failure> {
     })
 }
 
-/// The absolute working directory of a program; the server's own if `None`.
+/// The absolute working directory of a program; without `directory` that of this process.
 pub fn find_directory(directory: Option<&[u8]>) -> Result<PathBuf, Failure> {
     let current = std::env::current_dir().map_err(|error| {
         no_program(format!(

@@ -9,17 +9,17 @@ use crate::sys::SIGNAL_MAX;
 /// was started, so that the program starts as it would without SDM.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SignalState {
-    /// Blocked signals by number, rising.
+    /// Blocked signals by number, in ascending order.
     pub blocked: Vec<i32>,
-    /// Ignored signals by number, rising.
+    /// Ignored signals by number, in ascending order.
     pub ignored: Vec<i32>,
 }
 
 impl SignalState {
     /// The state of this thread: call it first in `main`.
     ///
-    /// SIGPIPE is ignored if it was when this process began: the Rust runtime ignores it before `main`.
-    /// SIGTRAP is left out of both, as a debugger sees nothing of a program that blocks it.
+    /// SIGPIPE counts as ignored only if it was ignored when this process began: the Rust runtime ignores it before
+    /// `main`. SIGTRAP is left out of both lists, as a debugger sees nothing of a program that blocks it.
     #[must_use]
     pub fn capture() -> Self {
         let status = proc::own_thread().status();

@@ -1,8 +1,8 @@
-//! The exec wrapper of a program: the process between gdb and the program, which sets up the program's environment
-//! and executes it.
+//! The exec wrapper of a program: the process between gdb and the program, which sets up the program's environment and
+//! executes it.
 //!
-//! It is the executable of the server, or shim, in another mode: [`exec_program`] is the first call of its `main`.
-//! gdb runs it as `exec-wrapper`. Its way to `exec` is short, as it runs once for each task.
+//! It is the executable of the server, or shim, in another mode: [`exec_program`] is the first call of its `main`. gdb
+//! runs it as `exec-wrapper`. It does little before its `exec`, as it runs once for each task.
 
 use std::ffi::{CString, OsString};
 use std::fmt;
@@ -60,8 +60,8 @@ impl From<BadOrder> for ExecFailure {
     }
 }
 
-/// Executes the program, if this process was started as exec wrapper, and then does not return. `None` if it was not;
-/// otherwise the reason of the failure. Call it first in `main`.
+/// Executes the program, if this process was started as exec wrapper, and then does not return. `None` if this process
+/// is no exec wrapper; otherwise the reason of the failure. Call it first in `main`.
 #[must_use]
 pub fn exec_program() -> Option<ExecFailure> {
     let mut words = std::env::args_os().skip(1);
@@ -98,7 +98,7 @@ fn carry_out(words: impl Iterator<Item = OsString>) -> Result<ExecFailure, ExecF
     Ok(ExecFailure { code, text })
 }
 
-/// Waits until the parent has seized this process. Without that the program does not begin.
+/// Waits until the parent has seized this process. If the parent does not, the program is not executed.
 fn wait_for_release(hold: Hold) -> Result<(), ExecFailure> {
     let failed = |error: io::Error| {
         ExecFailure::new(format!(
@@ -135,7 +135,8 @@ fn c_strings(words: impl IntoIterator<Item = OsString>) -> Vec<CString> {
     words.filter_map(|word| CString::new(word).ok()).collect()
 }
 
-/// Opens all streams, and then assigns their numbers: a failure to open is reported on gdb's standard error.
+/// Opens all streams, and then gives them their numbers. Until then gdb's standard error is open, on which a failure is
+/// reported.
 fn set_streams(streams: &[Option<Source>; 3]) -> Result<(), ExecFailure> {
     let mut opened = Vec::new();
     for (number, source) in (0..).zip(streams) {
@@ -162,7 +163,10 @@ fn set_streams(streams: &[Option<Source>; 3]) -> Result<(), ExecFailure> {
     Ok(())
 }
 
-/// Opens a standard stream, and returns its descriptor. An error carries the path that cannot be opened.
+/// Opens a standard stream, and returns its descriptor.
+///
+/// # Errors
+/// The path that cannot be opened, and the system's error.
 fn open_stream(number: RawFd, source: &Source) -> Result<RawFd, (std::path::PathBuf, io::Error)> {
     let path = match source {
         Source::Copy(fd) => return Ok(*fd),
@@ -177,8 +181,8 @@ fn open_stream(number: RawFd, source: &Source) -> Result<RawFd, (std::path::Path
         .map_err(|error| (path, error))
 }
 
-/// A descriptor that names a file without opening it (`O_PATH`). It does not count as an open end of a pipe. It is
-/// close-on-exec.
+/// A descriptor that names a file without opening it (`O_PATH`). The descriptor does not count as an open end of a
+/// pipe, and is close-on-exec.
 ///
 /// # Errors
 /// [`io::Error`] if there is no such file, or no descriptor is left.

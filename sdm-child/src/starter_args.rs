@@ -26,12 +26,12 @@ pub(super) const MODE: &str = "--exec-program";
 /// The argument that ends the options.
 const END: &[u8] = b"--";
 
-/// The origin of a program's standard stream.
+/// The source of a program's standard stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A file to open, by absolute path.
     Path(PathBuf),
-    /// An `O_PATH` descriptor that names a pipe, which is opened by it.
+    /// An `O_PATH` descriptor that names a pipe; the pipe is opened by it.
     Pipe(RawFd),
     /// A descriptor of the stream itself.
     Copy(RawFd),
@@ -40,24 +40,25 @@ pub enum Source {
 /// The exec wrapper's arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Orders {
-    /// Standard input, output and errors; gdb's own if `None`. The descriptors named here are closed after use.
+    /// The sources of standard input, output and errors; a stream without a source is gdb's own. The descriptors named
+    /// here are closed after use.
     pub(super) streams: [Option<Source>; 3],
     /// Further descriptors that the program must not inherit.
     pub(super) closed: Vec<RawFd>,
     pub(super) signals: SignalState,
     /// Environment variables to set, or to unset if `None`.
     pub(super) changes: Vec<(OsString, Option<OsString>)>,
-    /// The release of the program by its parent; `None` if a gdb starts it.
+    /// The release of the program by its parent; `None` if a gdb starts the program.
     pub(super) hold: Option<Hold>,
 }
 
 /// The start of a program that its parent seizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hold {
-    /// A descriptor from which a byte is read before the program is executed. If its other end is closed without one,
-    /// the program is not executed.
+    /// A descriptor from which a byte is read before the program is executed. If its other end is closed before, the
+    /// program is not executed.
     pub(super) release: RawFd,
-    /// The process that may trace it later, besides its parent; 0 for none.
+    /// The process that may trace the program later, besides its parent; 0 for none.
     pub(super) tracer: i32,
 }
 
@@ -124,7 +125,7 @@ impl Orders {
         words
     }
 
-    /// Parses the arguments after [`MODE`]. Returns the program and its arguments too.
+    /// Parses the arguments after [`MODE`]. The second result is the program with its arguments.
     pub(super) fn parse(
         words: impl IntoIterator<Item = OsString>,
     ) -> Result<(Self, Vec<OsString>), BadOrder> {

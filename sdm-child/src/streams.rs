@@ -10,8 +10,8 @@ use super::{Source, name_of_pipe};
 use crate::shim::{HeldAtShim, ShimLink};
 use crate::stdio::{InheritedStreams, InputStream, OutputStream, Pty};
 
-/// The program's ends of its streams, kept open until it has opened them itself. Otherwise reads of this process's
-/// ends would report the end of the stream.
+/// The program's ends of its streams, kept open until the program has opened them itself. Otherwise reads of this
+/// process's ends would report the end of the stream.
 pub struct ProgramEnds {
     _tty: Box<dyn portable_pty::SlavePty + Send>,
     _pipes: [Option<OwnedFd>; 2],
@@ -19,16 +19,17 @@ pub struct ProgramEnds {
 
 /// The paths or descriptors by which a program's exec wrapper opens its streams.
 pub struct StreamPaths {
-    /// Standard input, output and errors.
+    /// The sources of standard input, output and errors.
     pub sources: [Source; 3],
     /// The descriptors named by the sources, which gdb inherits.
     pub names: Vec<OwnedFd>,
-    /// Further descriptors that gdb inherits and the program must not.
+    /// Further descriptors that gdb inherits and the program must not inherit.
     pub closed: Vec<RawFd>,
 }
 
 impl StreamPaths {
-    /// The descriptors by which a program gets this process's own streams; without `reads` its input is empty.
+    /// The descriptors by which a program gets this process's own streams; without `reads` the program's input is
+    /// empty.
     pub fn to(inherited: &InheritedStreams, reads: bool) -> Self {
         let [stdin, stdout, stderr] = inherited.copies();
         let (input, closed) = match reads {
@@ -45,15 +46,15 @@ impl StreamPaths {
 
 /// This process's ends of the streams of one program.
 pub struct Streams {
-    /// Output and errors, as long as they are open.
+    /// The output streams that are open.
     pub outputs: Vec<OutputStream>,
-    /// Input; `None` if there is none.
+    /// The input stream; `None` if there is none.
     pub input: Option<InputStream>,
-    /// Ended runs whose output the front-end does not know to be complete.
+    /// Commands of ended runs whose output was not reported as complete yet.
     pub owed: Vec<CommandId>,
     /// True if this process does not read the program's streams. The end of the program then counts as their end.
     pub elsewhere: bool,
-    /// The program's ends.
+    /// The program's ends; `None` once they are closed here.
     pub theirs: Option<StreamHolder>,
 }
 
@@ -66,7 +67,7 @@ pub enum StreamHolder {
 }
 
 impl Streams {
-    /// Opens the streams, and returns the way for the exec wrapper too.
+    /// Opens the streams. Also returns the paths and descriptors for the exec wrapper.
     pub fn open(with_stdin: bool) -> std::io::Result<(Self, StreamPaths)> {
         use nix::fcntl::OFlag;
         use nix::unistd::pipe2;
@@ -119,8 +120,8 @@ impl Streams {
         Ok((streams, way))
     }
 
-    /// The program's ends, and this process's ends to pass on: output and errors, and input if it is fed; none if the
-    /// streams are shared.
+    /// Splits the streams into the program's ends, if they are held here, and this process's ends, to pass on. These
+    /// are output and errors, and input if the front-end feeds it; none if the streams are shared.
     pub fn into_ends(self) -> (Option<ProgramEnds>, Vec<OwnedFd>) {
         let outputs = self.outputs.into_iter().map(OutputStream::into_fd);
         let ours = outputs.chain(self.input.and_then(|mut input| input.close()));
@@ -165,7 +166,7 @@ impl Streams {
         }
     }
 
-    /// The streams of a program that was given this process's streams.
+    /// The streams of a program that has this process's own streams.
     pub fn elsewhere() -> Self {
         Self {
             elsewhere: true,

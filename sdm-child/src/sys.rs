@@ -23,10 +23,10 @@ pub(crate) const SIGNAL_MAX: i32 = 64;
 
 /// Makes a gdb child a session of its own, with an empty signal mask and default signal actions.
 ///
-/// It gets no signal when its parent dies: the end of its input ends it, with a clean detach. At a SIGTERM it would
-/// leave tasks stopped, or killed by SIGTRAP at a breakpoint. gdb hangs at `run` if SIGCHLD is blocked, so a mask is
-/// never inherited. A SIGKILL would leave its breakpoints in attached processes. Only with `goes_with_us` it gets
-/// one: then it has attached to nothing, and the kernel kills its program with it.
+/// gdb gets no signal when its parent dies: the end of its input ends it, with a clean detach. At a SIGTERM it would
+/// leave tasks stopped, or killed by SIGTRAP at a breakpoint. A SIGKILL would leave its breakpoints in attached
+/// processes. Only with `goes_with_us` gdb gets SIGKILL: then it has attached to nothing, and the kernel kills its
+/// program with it. gdb hangs at `run` if SIGCHLD is blocked, so a mask is never inherited.
 pub(crate) fn prepare_gdb(command: &mut Command, goes_with_us: bool) {
     // SAFETY: the function makes only async-signal-safe calls and allocates nothing.
     unsafe {
@@ -45,8 +45,8 @@ pub(crate) fn bind(command: &mut Command, processors: CpuSet) {
     }
 }
 
-/// A duplicate of the descriptor of a pseudo-terminal's master, since the pty library lends only the number. It is
-/// close-on-exec.
+/// A duplicate of the descriptor of a pseudo-terminal's master, since the pty library lends only its number. The
+/// duplicate is close-on-exec.
 pub(crate) fn duplicate_master(master: &dyn MasterPty) -> io::Result<OwnedFd> {
     let number = master.as_raw_fd().ok_or(io::ErrorKind::Unsupported)?;
     // SAFETY: the number is that of a descriptor that `master` keeps open while it is borrowed here.
@@ -57,13 +57,13 @@ pub(crate) fn duplicate_master(master: &dyn MasterPty) -> io::Result<OwnedFd> {
 /// calls it, close or use low numbers.
 pub(crate) const HANDED_FD_FIRST: RawFd = 200;
 
-/// The same file under a number of at least [`HANDED_FD_FIRST`]; under its present number if no such number is
-/// available.
+/// The same file under a descriptor number of at least [`HANDED_FD_FIRST`]; under its present number if no such number
+/// is available.
 pub(crate) fn out_of_the_way(file: OwnedFd) -> OwnedFd {
     duplicate_from(&file, HANDED_FD_FIRST).unwrap_or(file)
 }
 
-/// The same file under a number of at least `first`; not inherited.
+/// The same file under a descriptor number of at least `first`. The new descriptor is close-on-exec.
 fn duplicate_from(file: &impl AsFd, first: RawFd) -> io::Result<OwnedFd> {
     let fd = file.as_fd().as_raw_fd();
     // SAFETY: the call takes a descriptor and a number, and returns a descriptor or -1.
@@ -80,9 +80,9 @@ fn duplicate_from(file: &impl AsFd, first: RawFd) -> io::Result<OwnedFd> {
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn register_bytes() -> u32 {
     use std::arch::x86_64::__cpuid_count;
-    /// The `cpuid` leaf that describes those registers.
+    /// The `cpuid` leaf that describes the extended registers.
     const STATE_LEAF: u32 = 0xd;
-    /// The bit that tells that the kernel uses them.
+    /// The bit that tells that the kernel uses the extended registers.
     const IN_USE: u32 = 1 << 27;
     // Newer toolchains consider this call safe.
     #[allow(unused_unsafe)]
@@ -198,8 +198,8 @@ pub(crate) fn allow_tracer(pid: i32) {
     }
 }
 
-/// The next state change of a child or a traced thread: its number, and its status as in `waitpid(2)`. Without
-/// `wait`, `None` if there is none at present.
+/// The next state change of a child or a traced thread: its id, and its status as in `waitpid(2)`. Without `wait`,
+/// `None` if there is none at present.
 ///
 /// # Errors
 /// [`io::Error`] if there is no child to wait for.
@@ -226,7 +226,7 @@ pub(crate) enum Resumption {
     Run,
     /// Run, and be reported at the begin and the end of the next system call.
     ToCall,
-    /// Stay stopped with its process, and be reported when that resumes.
+    /// Stay stopped with the process, and be reported when the process resumes.
     StayStopped,
     /// Run without being traced any longer.
     Free,
@@ -234,8 +234,7 @@ pub(crate) enum Resumption {
 
 /// Continues a stopped traced thread, with a signal or without one (0).
 ///
-/// # Errors
-/// [`io::Error`] if it has ended, or is not stopped.
+/// # Errors [`io::Error`] if the thread has ended, or is not stopped.
 pub(crate) fn send_on(id: i32, how: Resumption, signal: i32) -> io::Result<()> {
     let request = match how {
         Resumption::Run => libc::PTRACE_CONT,

@@ -1,4 +1,4 @@
-//! Environment variables that the process which starts programs sets for them.
+//! Environment variables that SDM sets for the programs that it starts.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -7,7 +7,7 @@ use sdm_idset::{IdSet, TaskId};
 
 /// Changes of the environment of one task: a value, or `None` to remove the variable.
 pub(crate) type EnvironmentChanges = Vec<(OsString, Option<OsString>)>;
-/// The changes as bytes.
+/// The changes as bytes, for messages.
 pub(crate) type EnvironmentBytes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
 /// The differences between this process's environment and that of started programs.
@@ -41,7 +41,7 @@ impl Variables {
     }
 }
 
-/// Changes received from another process.
+/// Changes that were received from another process.
 #[must_use]
 pub(crate) fn given(bytes: EnvironmentBytes) -> EnvironmentChanges {
     let given = bytes.into_iter();

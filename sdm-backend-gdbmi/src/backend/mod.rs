@@ -38,13 +38,13 @@ use sdm_gdb::DriverConfig;
 /// Configuration of the tasks of one server.
 #[derive(Clone, Debug)]
 pub struct GdbConfig {
-    /// The start of programs and of their gdbs.
+    /// Settings for the start of programs and of their gdbs.
     pub start: StartConfig,
     /// The rules that recognise frames of runtimes.
     pub fold: FoldRules,
     /// True to stop started programs that are about to abort, or to exit before `MPI_Finalize`.
     pub internal_breakpoints: bool,
-    /// Time that gdb has for one command.
+    /// Time that gdb has for one command before it is interrupted.
     pub command_wait: Duration,
     /// Time that gdb has to read a program's symbols, to start it, or to attach.
     pub symbols_wait: Duration,
@@ -68,13 +68,13 @@ impl Default for GdbConfig {
 /// The backend that controls the tasks of one server through gdb. The cost of an event depends on the number of tasks
 /// concerned, not on the server's total.
 ///
-/// The thread that made the backend must make all calls, and must not end before the backend is down. gdb ends when
-/// the thread that started it ends.
+/// The thread that made the backend must make all calls, and must not end before the backend is down: gdb ends when the
+/// thread that started it ends.
 pub struct GdbBackend {
     config: GdbConfig,
     driver_config: Rc<DriverConfig>,
     sources: Rc<Sources>,
-    /// The slots whose gdb has not ended completely, by number.
+    /// The slots, by number, until their gdb and all its descriptors are gone.
     slots: BTreeMap<u64, KnownSlot>,
     next_slot: u64,
     /// The current slot of each task.
@@ -91,13 +91,13 @@ pub struct GdbBackend {
     outputs: VecDeque<BackendOutput>,
     paused: bool,
     ending: Option<EndPolicy>,
-    /// The library that every gdb preloads; `Some(None)` if there is none, `None` before the first gdb.
+    /// The library that every gdb preloads; `Some(None)` if there is no such library, `None` before the first gdb.
     preload: Option<Option<Preload>>,
-    /// The library that gdbs which attach preload; `Some(None)` and `None` mean the same as for `preload`.
+    /// The library that attaching gdbs preload; `Some(None)` if there is none, `None` before the first such gdb.
     guard: Option<Option<Preload>>,
-    /// The warden, which ends the gdbs if this process is killed; started with the first gdb.
+    /// The warden: a process that ends the gdbs if this process is killed. It is started with the first gdb.
     warden: Option<Rc<Watchdog>>,
-    /// The processes that start the gdbs, if a launcher has started one for each task.
+    /// The shims, if a launcher has started one for each task: they start the gdbs.
     shims: Shims,
     /// Inspection of tasks without a gdb.
     looks: SeizedLooks,
@@ -158,8 +158,8 @@ impl GdbBackend {
         Some(&*known.slot)
     }
 
-    /// Tells shims of ranks to exit with the codes of their detached programs that have ended, once no more requests
-    /// come for them.
+    /// Tells shims to exit with the exit codes of their programs that were detached and have ended. No more requests
+    /// come for such a task.
     fn dismiss_ended(&mut self) {
         for task in self.shims.all_tasks() {
             if let Some(code) = self.slot_of(task).and_then(|slot| slot.left_end()) {
@@ -251,7 +251,7 @@ impl GdbBackend {
         number
     }
 
-    /// Drops a slot that a restart has replaced, once it is gone.
+    /// Drops a slot that was replaced by a restart, once its gdb is gone.
     fn drop_if_over(&mut self, number: u64) {
         let known = self.slots.get(&number);
         if known.is_some_and(|it| it.task_count == 0 && it.watched.is_empty() && it.slot.is_over())
@@ -261,8 +261,8 @@ impl GdbBackend {
         }
     }
 
-    /// Lets a slot handle the consequences of the last calls, and takes its output, its descriptors to watch and its
-    /// next deadline.
+    /// Lets a slot handle the consequences of the last calls. Takes its output, the descriptors to watch, and its next
+    /// deadline.
     fn settle(&mut self, now: Instant, number: u64) {
         let Some(known) = self.slots.get_mut(&number) else {
             return;

@@ -9,7 +9,7 @@ use super::GdbBackend;
 use sdm_gdb::{Driver, SavedBreakpoint};
 
 impl GdbBackend {
-    /// Sends a signal to those of these tasks whose programs were started here. A stopped program gets it only if
+    /// Sends a signal to the programs of these tasks that were started here. A stopped program gets it only if
     /// `standing` is set.
     pub(super) fn signal_own(&mut self, tasks: &IdSet, signal: i32, standing: bool) {
         let Ok(signal) = Signal::try_from(signal) else {
@@ -24,7 +24,7 @@ impl GdbBackend {
         }
     }
 
-    /// The breakpoints of a task.
+    /// The breakpoints of a task, for its next start; none if it has no driver.
     pub(super) fn own_points(&self, task: TaskId) -> Vec<StartPoint> {
         let driver = self.slot_of(task).and_then(|slot| slot.driver(task));
         let kept = driver.map(Driver::kept_breakpoints).unwrap_or_default();

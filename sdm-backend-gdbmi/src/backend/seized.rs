@@ -22,9 +22,9 @@ use crate::task::{Parent, Task};
 use sdm_child::{LocalShim, ProgramNews, ShimLink, StartConfig, Streams};
 use sdm_gdb::Driver;
 
-/// The mode bit of a file that runs as its owner.
+/// The mode bit of a program file that is executed with the owner's user id.
 const SET_USER: u32 = 0o4000;
-/// The mode bits of a file that runs as its group.
+/// The mode bits of a program file that is executed with the file's group id.
 const SET_GROUP: u32 = 0o2010;
 
 /// True if the program is started by a shim of this process's own, without a gdb.
@@ -41,8 +41,8 @@ pub(super) fn free_process(
     slots.get(current.get(&task)?)?.slot.free_process()
 }
 
-/// A notice if the program's file gives it a user, a group or capabilities that it does not have: the kernel withholds
-/// them where an ordinary user traces the program.
+/// A notice if the program's file gives it a user, a group or capabilities that the process does not have; otherwise
+/// `None`. The kernel withholds them if an ordinary user traces the program.
 fn file_rights(program: &Path, pid: i32) -> Option<String> {
     let file = std::fs::metadata(program).ok()?;
     let status = proc::of(pid).status().ok()?;
@@ -127,7 +127,7 @@ impl GdbBackend {
         self.stand_for(now, task, made, coming.held);
     }
 
-    /// Starts a program anew under a gdb, as it needs one from its beginning.
+    /// Starts a program under a gdb, because it needs a gdb from its beginning.
     pub(super) fn start_with_gdb(&mut self, now: Instant, task: TaskId, link: &Rc<ShimLink>) {
         let Some(coming) = self.wanted(task) else {
             return;
@@ -154,7 +154,7 @@ impl GdbBackend {
         number.into_iter().for_each(|it| self.settle(now, it));
     }
 
-    /// Passes an event of a program on to its task's slot.
+    /// Passes an event of a program on to the slot of its task.
     pub(super) fn handle_program(&mut self, now: Instant, task: TaskId, news: ProgramNews) {
         self.looks.handle_program(now, task, &news);
         let number = self.current.get(&task).copied();
@@ -168,7 +168,7 @@ impl GdbBackend {
         self.carry_out_orders(now);
     }
 
-    /// Carries out the orders of inspections about programs without a gdb.
+    /// Passes the orders of inspections on to the parents of programs without a gdb.
     pub(super) fn carry_out_orders(&mut self, now: Instant) {
         // A task whose end is known to its gdb no longer keeps others stopped.
         let is_over = |task: &TaskId| {

@@ -21,8 +21,8 @@ use sdm_child::{Channel, LocalShim, ShimLink, ShimSays, StartRequest, Started, T
 use sdm_child::{GdbChild, Streams};
 use sdm_gdb::StartInput;
 
-/// Time for which the server waits whether the launcher asks all other ranks' processes to end too, as when it ends its
-/// job. If it does not, only this rank is ended.
+/// Time for which the server waits for the launcher to ask all other ranks to end too, as it does when it ends its job.
+/// If the launcher does not, only this rank is ended.
 const OTHERS_WAIT: Duration = Duration::from_millis(500);
 
 /// The shims of a server's tasks.
@@ -54,10 +54,10 @@ pub(super) struct StartingGdb {
     pub(super) held: Vec<(CommandId, Rc<Command>)>,
 }
 
-/// A rank whose launcher has asked it to end.
+/// A rank that its launcher has asked to end.
 struct EndingRank {
     signal: i32,
-    /// Time at which it is ended in any case; `None` once that is done.
+    /// Time at which the rank is ended in any case; `None` once that is done.
     due: Option<Instant>,
 }
 
@@ -91,7 +91,7 @@ impl Shims {
         self.links.get(&task)
     }
 
-    /// The task of this descriptor.
+    /// The task of the shim with this descriptor; `None` for other descriptors.
     pub(super) fn task_of(&self, fd: RawFd) -> Option<TaskId> {
         self.tasks.get(&fd).copied()
     }
@@ -105,7 +105,8 @@ impl Shims {
         !self.coming.is_empty()
     }
 
-    /// True if every rank's process that was not told to exit has ended or was asked to end.
+    /// True if all ranks' processes that were not told to exit have ended or were asked to end. False if there are
+    /// none.
     pub(super) fn are_deserted(&self) -> bool {
         let leaves = |(task, link): (&TaskId, &Rc<ShimLink>)| {
             link.is_gone() || self.leaving.contains_key(task)
@@ -141,7 +142,8 @@ impl Shims {
         }
     }
 
-    /// Cancels a command. Returns the tasks that it was starting or for which it was kept.
+    /// Cancels a command. Returns the tasks whose start it was, and the tasks for which it was held until their gdb has
+    /// started.
     pub(super) fn cancel(&mut self, id: CommandId) -> Vec<TaskId> {
         let mut given_up = Vec::new();
         for (task, coming) in &mut self.coming {
@@ -155,7 +157,7 @@ impl Shims {
         given_up
     }
 
-    /// Tells a shim once to exit with the code of its rank. Its child processes end with it.
+    /// Tells a shim, once, to exit with the exit code of its rank. Its child processes end with it.
     pub(super) fn dismiss(&mut self, task: TaskId, code: i32) {
         if let Some(link) = self
             .links
@@ -168,9 +170,9 @@ impl Shims {
         }
     }
 
-    /// Lets the launcher see that a rank's program has ended by itself, as without a debugger: its shim exits as the
-    /// program did. A resource manager ends what is left on a node without ranks, the server too, so that the last shim
-    /// stays where its exit tells the launcher nothing.
+    /// Has the shim of a rank exit as its program did, if the program has ended by itself: the launcher sees the same
+    /// as without a debugger. A resource manager ends everything on a node without ranks, the server too. So the last
+    /// shim stays if its exit would tell the launcher nothing.
     pub(super) fn show_exit(&mut self, task: TaskId, exit: OwnExit) {
         let is_plain = exit.code == 0 && !exit.before_finalize;
         let stays = is_plain && self.serving().count() == 1;
@@ -305,7 +307,8 @@ impl GdbBackend {
         }
     }
 
-    /// Takes the start that was requested from a shim. `None` if the start was cancelled, or if the session ends.
+    /// Takes the start that was requested from a shim. `None` if there is none, if it was cancelled, or if the session
+    /// ends.
     pub(super) fn wanted(&mut self, task: TaskId) -> Option<StartingGdb> {
         let coming = self.shims.coming.remove(&task)?;
         if self.ending.is_none() && coming.is_wanted {
@@ -362,8 +365,8 @@ impl GdbBackend {
         Ok(Task::new(task, driver, child, streams, false))
     }
 
-    /// Handles a launcher's request that a rank end. A launcher that ends its job asks this of all ranks, and this
-    /// server ends too.
+    /// Handles a launcher's request to a rank to end. A launcher that ends its job makes this request to all ranks, and
+    /// then this server ends too.
     fn is_asked_to_end(&mut self, now: Instant, task: TaskId, link: &ShimLink, signal: i32) {
         tracing::info!(%task, signal, "the launcher asks this rank to end");
         let _ = link.send(&ToShim::Heard);
@@ -380,7 +383,7 @@ impl GdbBackend {
         }
     }
 
-    /// Ends the ranks that the launcher has asked to end without the others.
+    /// Ends the ranks that the launcher has asked to end while it did not ask all others.
     pub(super) fn end_leaving(&mut self, now: Instant) {
         let is_due = |it: &EndingRank| it.due.is_some_and(|due| due <= now);
         let due: Vec<(TaskId, i32)> = self
@@ -411,7 +414,7 @@ impl GdbBackend {
     }
 }
 
-/// Reports a program that has ended with its shim.
+/// Reports that a program has ended together with its shim.
 fn lose_parent(backend: &mut GdbBackend, now: Instant, task: TaskId) {
     let number = backend.current.get(&task).copied();
     let known = number.and_then(|number| backend.slots.get_mut(&number));
@@ -423,7 +426,7 @@ fn lose_parent(backend: &mut GdbBackend, now: Instant, task: TaskId) {
     }
 }
 
-/// Handles a failed start of a task's gdb; answers with this reason if the command is still open.
+/// Handles a failed start of a task's gdb. The command is answered with this reason, unless it was cancelled.
 pub(super) fn will_not_come(
     outputs: &mut VecDeque<BackendOutput>,
     task: TaskId,

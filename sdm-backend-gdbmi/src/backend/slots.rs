@@ -7,9 +7,9 @@ use crate::gdb_instance::{Interest, Slot};
 /// A slot, and the backend's data about it.
 pub(super) struct KnownSlot {
     pub(super) slot: Box<dyn Slot>,
-    /// Number of tasks that it serves now.
+    /// Number of tasks that the slot serves now.
     pub(super) task_count: usize,
-    /// The descriptors that the owner watches for it.
+    /// The descriptors of the slot that the owner watches.
     pub(super) watched: Vec<Interest>,
     /// True once the slot was seen to be down, which is final.
     is_down: Cell<bool>,

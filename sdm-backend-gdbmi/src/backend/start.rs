@@ -193,7 +193,7 @@ impl GdbBackend {
         Some(self.add(now, tasks, Box::new(shared)))
     }
 
-    /// Records the state of a process before a gdb attaches to it; `None` without a warden.
+    /// Records the state of a process before a gdb attaches to it; `None` if no warden was started.
     fn hold(
         &self,
         pid: i32,
@@ -206,6 +206,9 @@ impl GdbBackend {
     }
 
     /// The pid that the request names for a task.
+    ///
+    /// # Errors
+    /// The task has not ended, or the request names no process for it.
     fn pid_of(&self, task: TaskId, spec: &AttachSpec) -> Result<i32, Failure> {
         self.breakpoints_of_ended(task)?;
         process_of(task, &spec.pids)
@@ -240,10 +243,9 @@ impl GdbBackend {
         Ok(self.add(now, [task], Box::new(task_of)))
     }
 
-    /// The breakpoints of a task that has ended.
+    /// The breakpoints of a task that has ended; none for a task that was never started.
     ///
-    /// # Errors
-    /// The task has not ended.
+    /// # Errors The task has not ended.
     pub(super) fn breakpoints_of_ended(
         &self,
         task: TaskId,
@@ -261,7 +263,7 @@ impl GdbBackend {
         Ok(driver.kept_breakpoints())
     }
 
-    /// Attaches to the tasks that need a gdb of their own.
+    /// Starts a gdb of its own for each task of a slot that cannot share one, and attaches with it.
     pub(super) fn attach_apart(&mut self, now: Instant, number: u64) {
         let Some(known) = self.slots.get_mut(&number) else {
             return;
@@ -344,6 +346,9 @@ pub(super) fn check(spec: &StartSpec) -> Option<Suppressions> {
 }
 
 /// The memory that a gdb for a program needs, and the free memory.
+///
+/// # Errors
+/// The program or its directory is not found.
 pub(super) fn room(config: &StartConfig, spec: &StartSpec) -> Result<Room, Failure> {
     let directory = find_directory(spec.directory.as_deref())?;
     let search_path = std::env::var_os("PATH");

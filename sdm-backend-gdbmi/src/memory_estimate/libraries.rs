@@ -1,6 +1,7 @@
 //! The libraries of a program whose debug information gdb would read.
 //!
-//! For a process these are all that it has mapped. For a program they are the ones that it names itself, found by its
+//! For a process these are all libraries that it has mapped. For a program they are the libraries that it names itself,
+//! found by its
 //! `RUNPATH` or in `LD_LIBRARY_PATH`. System libraries contain no debug information, and libraries opened at run time
 //! are unknown.
 
@@ -71,7 +72,7 @@ fn needed_by(program: &Path, search: Option<&OsStr>) -> Vec<PathBuf> {
     found
 }
 
-/// The dependencies that a program or library names.
+/// The dependencies that an ELF file names: libraries, and directories in which they are searched.
 #[derive(Default)]
 struct Dynamic {
     needed: Vec<PathBuf>,
@@ -79,7 +80,7 @@ struct Dynamic {
 }
 
 impl Dynamic {
-    /// Reads the dependencies of a file; empty if it cannot be read or is no ELF file.
+    /// Reads the dependencies of a file; empty if the file cannot be read or is no ELF file.
     fn read(path: &Path) -> Self {
         let Ok(file) = files::open(path) else {
             return Self::default();

@@ -1,4 +1,4 @@
-//! Probes processes that no gdb holds, with the same operations as for a task with a gdb. Their questions to gdb are
+//! Probes processes that no gdb holds, with the same operations as for a task with a gdb. The questions to gdb are
 //! answered from a snapshot ([`stand_in`]).
 
 mod stand_in;
@@ -33,9 +33,10 @@ pub(crate) struct Prober {
     sources: Rc<Sources>,
     /// The threads of the probed process, as the snapshot found them.
     standing: Standing,
-    /// For each process the probe before its last one, which is restored if the last one is discarded.
+    /// For each process the probe before its last probe. It is restored if the last probe is discarded.
     before: BTreeMap<i32, SavedProbe>,
-    /// The ranks in `MPI_COMM_WORLD` that are not the launcher's, with its sizes.
+    /// By pid, the rank in `MPI_COMM_WORLD` and the number of ranks, for processes where the launcher assigned another
+    /// rank.
     stray_worlds: BTreeMap<i32, (u32, u32)>,
 }
 
@@ -138,7 +139,8 @@ impl Prober {
     }
 }
 
-/// The level of a thread's innermost frame that is the user's or the Python interpreter's evaluation function.
+/// The level of a thread's innermost frame that is the user's, or the Python interpreter's evaluation function. `None`
+/// if there is no such frame.
 fn innermost_own(thread: &ThreadStack, program: &str, rules: &FoldRules) -> Option<usize> {
     let frames = thread.frames.iter();
     let raw: Vec<_> = frames.map(|it| raw_frame(it.clone(), program)).collect();
@@ -146,14 +148,14 @@ fn innermost_own(thread: &ThreadStack, program: &str, rules: &FoldRules) -> Opti
     user.into_iter().chain(evaluation(thread)).min()
 }
 
-/// The level of a thread's innermost frame of the Python interpreter's evaluation function.
+/// The level of a thread's innermost frame of the Python interpreter's evaluation function; `None` if there is none.
 fn evaluation(thread: &ThreadStack) -> Option<usize> {
     let mut frames = thread.frames.iter();
     frames.position(|it| it.function.as_deref().is_some_and(is_evaluation))
 }
 
-/// Answers a command by a driver. Also returns the rank in `MPI_COMM_WORLD` and its size, if the driver reports that
-/// they are not the launcher's.
+/// Answers a command by a driver. The second value is the rank in `MPI_COMM_WORLD` and the number of ranks, if the
+/// driver reports that the launcher assigned another rank.
 fn asked(
     driver: &mut Driver,
     inspection: &Inspection,

@@ -1,6 +1,6 @@
-//! Answers a probe's GDB/MI questions about a snapshot, as a gdb would that had stopped the process.
+//! Answers a probe's GDB/MI questions from a snapshot, as a gdb would that had stopped the process at that moment.
 //!
-//! A question without a known answer gets an error, as from gdb.
+//! A question that it does not know gets an error, as from gdb.
 
 use sdm_inspect::memory::Memory;
 use sdm_inspect::stack::{Inspection, StackFrame, ThreadStack};
@@ -9,7 +9,7 @@ use sdm_system::proc;
 use sdm_gdb::{shown_count, unknown_caller};
 use sdm_mi::{Record, ResultClass, Results, StreamKind, Value, parse_line};
 
-/// DWARF's register numbers, indexed by gdb's.
+/// DWARF's numbers of registers, indexed by gdb's numbers.
 const OF_GDB: [u16; 17] = [0, 3, 2, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
 /// Maximum number of bytes of memory per read.
 const MEMORY_BYTES_MAX: usize = 1 << 20;
@@ -20,10 +20,10 @@ pub(super) struct StandIn<'a> {
     threads: Vec<&'a ThreadStack>,
 }
 
-/// Results, and console output before them; `None` if unknown.
+/// The results of a question, and the console output before them; `None` for an unknown question.
 type StandInReply = Option<(Results, String)>;
 
-/// A command in words, with its thread and frame.
+/// An MI command in words, with the thread and the frame that it names.
 struct Question<'a> {
     words: Vec<&'a str>,
     /// Index of the thread, from 0.
@@ -268,15 +268,15 @@ impl<'a> StandIn<'a> {
         Some(named([("stack-args", Value::Named(frames))]))
     }
 
-    /// The value of an expression; for `(void *) &NAME` or a number, the address.
+    /// The value of an expression; `None` if it has none. For `(void *) &NAME` and `(void *) NUMBER` it is an address.
     fn value(&self, question: &Question<'_>, expression: &str) -> Option<String> {
         let (thread, level) = (question.thread, question.level);
         let value = self.inspection.evaluate(thread, level, expression);
         value.or_else(|| self.address(expression))
     }
 
-    /// The address of a variable by its linker name, or a number, in the form of a `(void *)` without debug
-    /// information.
+    /// The address in `(void *) &NAME` or `(void *) NUMBER`, as gdb prints it; `None` for other expressions. `NAME` is
+    /// a linker name: this needs no debug information.
     fn address(&self, expression: &str) -> Option<String> {
         let pointer = expression.strip_prefix("(void")?.trim_start();
         let pointer = pointer.strip_prefix("*)")?.trim_start();
@@ -293,7 +293,7 @@ fn variable(name: String, text: Option<String>) -> Value {
     Value::Tuple(tuple(&[("name", name), ("value", text)]))
 }
 
-/// The text of a C string literal in the notation of GDB/MI.
+/// The text of a C string literal in the notation of GDB/MI; `None` for other text.
 fn unquoted(quoted: &str) -> Option<String> {
     match parse_line(format!("~{quoted}").as_bytes()) {
         Record::Stream { text, .. } => Some(text),
@@ -301,7 +301,7 @@ fn unquoted(quoted: &str) -> Option<String> {
     }
 }
 
-/// A number in decimal, or in hexadecimal after `0x`.
+/// A number in decimal, or in hexadecimal after `0x`; `None` for other text.
 fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),

@@ -17,15 +17,15 @@ use sdm_child::{ShimLink, ToShim};
 /// A detached program that continues to run.
 pub(super) struct DetachedProgram {
     who: Identity,
-    /// The shim whose child the program becomes; `None` if the program stays a child of this process.
+    /// The shim that becomes the program's parent; `None` if this process becomes it.
     shim: Option<Rc<ShimLink>>,
-    /// Readable once the program has ended; `None` if the kernel has no pidfds.
+    /// Becomes readable when the program ends; `None` if the kernel has no pidfds.
     pidfd: Option<OwnedFd>,
-    /// Time of the next check.
+    /// Time of the next check whether the program has ended; `None` while the pidfd reports the end.
     look_at: Option<Instant>,
 }
 
-/// The way in which such a program ended.
+/// The way in which a detached program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DetachedEnd {
     Exited(i32),
@@ -33,8 +33,8 @@ pub(super) enum DetachedEnd {
 }
 
 impl DetachedProgram {
-    /// Watches a program that is being detached. Call this while gdb still holds it or is about to detach. gdb is its
-    /// parent. After gdb's end its parent is this process, or the shim that started gdb.
+    /// Watches a program that is being detached. Call this while gdb still holds it or is about to detach. Until gdb's
+    /// end the program's parent is gdb. After gdb's end it is this process, or the shim that started gdb.
     pub(super) fn new(now: Instant, who: Identity, shim: Option<Rc<ShimLink>>) -> Self {
         match &shim {
             None => sdm_child::adopt_orphans(),
@@ -54,7 +54,7 @@ impl DetachedProgram {
         }
     }
 
-    /// The descriptor to watch; `None` if there is none.
+    /// The descriptor to watch; `None` if there is none, or if the end is checked by time.
     pub(super) fn fd(&self) -> Option<RawFd> {
         let watched = self.pidfd.as_ref().filter(|_| self.look_at.is_none());
         watched.map(AsRawFd::as_raw_fd)
@@ -64,7 +64,8 @@ impl DetachedProgram {
         self.look_at
     }
 
-    /// Checks whether it has ended; `gdb_gone` if this process has become its parent.
+    /// Checks whether the program has ended, and returns its end; `None` while it runs. `gdb_gone` is true if this
+    /// process has become its parent.
     pub(super) fn look(&mut self, now: Instant, gdb_gone: bool) -> Option<DetachedEnd> {
         self.look_at = Some(now + LOOK_AGAIN);
         if self.who.is_alive() {
@@ -96,7 +97,7 @@ impl DetachedProgram {
         self.who.signal(signal);
     }
 
-    /// Releases the descriptor, so that the caller closes it.
+    /// Releases the pidfd, so that the caller closes it; `None` if there is none.
     pub(super) fn into_fd(self) -> Option<OwnedFd> {
         self.pidfd
     }

@@ -1,4 +1,4 @@
-//! A gdb process and its pipes: lines are written, records are read, and its end is awaited.
+//! A gdb process and its pipes: commands are written, records are read, and its end is handled.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
@@ -15,11 +15,11 @@ use sdm_mi::{LineReader, Record};
 
 use sdm_gdb::{AbandonedCommand, InterruptGate};
 
-/// Time that gdb has for each step of its end: to exit by itself, then to exit on SIGTERM. Then it is killed,
-/// provided that no process below it is alive.
+/// Time that gdb has for each step of its end: to exit by itself, then to exit on SIGTERM. Then it is killed by
+/// SIGKILL.
 const END_STEP: Duration = Duration::from_secs(4);
-/// Time after which gdb is interrupted again without an answer: a gdb that has not begun with the question ignores a
-/// SIGINT.
+/// Time after which gdb is interrupted again if it has not answered: a gdb that has not begun with the question ignores
+/// a SIGINT.
 const INTERRUPT_AGAIN: Duration = Duration::from_secs(1);
 /// Interval of checks whether a process has ended.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -31,17 +31,17 @@ const KEPT_BYTES: usize = 4 << 10;
 pub(crate) struct GdbIo {
     /// The process; `None` until it is started.
     child: Option<GdbChild>,
-    /// Readable when gdb has ended. The end of its output does not show this, as child processes of gdb can keep the
+    /// Becomes readable when gdb ends. The end of its output does not show this, as child processes of gdb can keep the
     /// output open.
     pidfd: Option<OwnedFd>,
     end: GdbEnd,
-    /// Time of the next attempt to reap it.
+    /// Time of the next attempt to reap gdb; `None` if none is due.
     reap_at: Option<Instant>,
     gate: InterruptGate,
-    /// Time of the next interrupt of gdb.
+    /// Time of the next interrupt of gdb; `None` if none is due.
     interrupt_at: Option<Instant>,
     to_gdb: Vec<u8>,
-    /// `to_gdb[..written]` was written.
+    /// Number of bytes of `to_gdb` that were written.
     written: usize,
     reader: LineReader,
     words: LastWords,
@@ -52,7 +52,7 @@ pub(crate) struct GdbIo {
 enum GdbEnd {
     /// gdb is needed.
     Alive,
-    /// The input was closed; SIGTERM follows at this time.
+    /// gdb's input was closed; SIGTERM follows at this time.
     Closed(Instant),
     /// SIGTERM was sent; SIGKILL follows at this time.
     Terminated(Instant),
@@ -68,21 +68,21 @@ pub(crate) enum Pipe {
     Commands,
     Records,
     Words,
-    /// The descriptor that reports its end.
+    /// The descriptor that reports gdb's end.
     End,
 }
 
-/// Whether all available output was read.
+/// Whether all available output of gdb was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Filled {
     /// More output may be available.
     Part,
-    /// Everything that is available now.
+    /// All available output was read.
     All,
 }
 
 impl GdbIo {
-    /// The pid; 0 while there is none.
+    /// The pid of gdb; 0 while there is none.
     pub(crate) fn pid(&self) -> i32 {
         self.child.as_ref().map_or(0, GdbChild::pid)
     }
@@ -92,7 +92,7 @@ impl GdbIo {
         self.child.is_none() && self.end == GdbEnd::Alive
     }
 
-    /// The shim that is its parent; `None` if it is a child of this process.
+    /// The shim that is gdb's parent; `None` if gdb is a child of this process.
     pub(crate) fn shim(&self) -> Option<&Rc<ShimLink>> {
         self.child.as_ref()?.shim()
     }
@@ -125,7 +125,7 @@ impl GdbIo {
         self.child = Some(child);
     }
 
-    /// The descriptors to watch now, each with whether for reading and for writing.
+    /// The descriptors to watch now, each with the directions to watch.
     pub(crate) fn interests(&self) -> impl Iterator<Item = Interest> {
         let child = self.child.iter();
         let read = child.flat_map(|it| [&it.stdout, &it.stderr]);
@@ -176,7 +176,7 @@ impl GdbIo {
         self.gate.break_off(token)
     }
 
-    /// Resumes gdb, if it was stopped: it is to end.
+    /// Resumes gdb, if it was stopped by a signal: it is to end.
     pub(crate) fn resume(&self) {
         if let Some(child) = self.child.as_ref().filter(|_| self.end != GdbEnd::Gone) {
             sdm_inferior::go_on(child.pid());
@@ -188,7 +188,7 @@ impl GdbIo {
         self.gate.all_attached();
     }
 
-    /// Queues a line for gdb, with its number in front; see [`GdbIo::write`].
+    /// Queues a line for gdb, which begins with its token; see [`GdbIo::write`].
     pub(crate) fn push(&mut self, line: &str) {
         self.gate.push(line);
     }
@@ -284,7 +284,7 @@ impl GdbIo {
         }
     }
 
-    /// Closes its input, as it is no longer needed.
+    /// Closes gdb's input, because gdb is no longer needed.
     pub(crate) fn close(&mut self, now: Instant, closing: &mut Vec<OwnedFd>) {
         self.write(now);
         let Some(child) = &mut self.child else {
@@ -304,12 +304,12 @@ impl GdbIo {
         matches!(self.end, GdbEnd::Closed(at) | GdbEnd::Terminated(at) if at <= now)
     }
 
-    /// True if it has closed its output although it is needed.
+    /// True if gdb is still needed. Called when it has closed its output: then its end is unexpected.
     pub(crate) fn dies_unasked(&self) -> bool {
         self.end == GdbEnd::Alive
     }
 
-    /// True if a signal has ended it: it has not detached from its processes.
+    /// True if a signal has ended gdb, so that it has not detached from its processes.
     pub(crate) fn was_killed(&mut self) -> bool {
         self.child.as_mut().is_some_and(GdbChild::was_killed)
     }
@@ -340,8 +340,8 @@ impl GdbIo {
         }
     }
 
-    /// Checks whether it is gone, after it has closed its output or was killed. Returns a description of its end,
-    /// once.
+    /// Checks whether gdb is gone, after it has closed its output or was killed. Returns a description of its end,
+    /// once; otherwise `None`.
     pub(crate) fn reap(&mut self, now: Instant, closing: &mut Vec<OwnedFd>) -> Option<String> {
         self.reap_at = None;
         if self.end == GdbEnd::Gone {

@@ -23,18 +23,18 @@ pub(crate) struct Parent {
     /// The connection to the parent.
     link: Rc<ShimLink>,
     program: PathBuf,
-    /// The gdb named in the start request; `None` for the default one.
+    /// The gdb that the start request names; `None` for the default gdb.
     gdb: Option<Vec<u8>>,
     /// The pid of the gdb, shared with the task's host.
     number: GdbNumber,
     need: Need,
-    /// True while it is released for an inspection: no gdb can attach yet.
+    /// True while the program is released for an inspection: no gdb can attach yet.
     is_loose: bool,
     /// The exit of a program that had no gdb; `None` otherwise.
     exit: Option<OwnExit>,
 }
 
-/// Whether the program needs a gdb.
+/// The program's need of a gdb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
     Nothing,
@@ -87,7 +87,7 @@ impl Task {
         task
     }
 
-    /// Checks whether a command needs a gdb, if there is none.
+    /// Requests a gdb if a command needs one and there is none.
     pub(super) fn prepare_for(&mut self, now: Instant, command: &Command) {
         if !self.gdb.is_to_come() {
             return;
@@ -100,7 +100,7 @@ impl Task {
         }
     }
 
-    /// Kills the program, and the wrappers around it, if there is no gdb to do so.
+    /// Kills the program and its wrappers, if there is no gdb that would do so.
     pub(super) fn kill_seized(&mut self) {
         if let Some(seized) = self.seized.as_ref().filter(|_| self.gdb.is_to_come()) {
             // A parent that has ended has taken the program with it.
@@ -108,7 +108,7 @@ impl Task {
         }
     }
 
-    /// Takes another process of the rank for the program.
+    /// Takes another process of the rank for the program. `others` are further processes that may be the program.
     fn choose_program(&mut self, now: Instant, pid: i32, others: &[i32]) {
         let process = proc::of(pid);
         if let (Some(seized), Ok(program)) = (&mut self.seized, process.program()) {
@@ -134,7 +134,7 @@ impl Task {
         }
     }
 
-    /// The process, if it runs without a gdb and needs none.
+    /// Pid of the program, if it runs without a gdb and needs none; otherwise `None`.
     pub(super) fn process_without_gdb(&self) -> Option<i32> {
         let seized = self.seized.as_ref()?;
         let is_free = self.gdb.is_to_come() && seized.need == Need::Nothing;

@@ -10,7 +10,7 @@ use sdm_debug::{BackendOutput, Event, Failure, FailureCode, Reply};
 use super::Task;
 use sdm_child::{InputStream, OutputStream, ReadMore, StdinError};
 
-/// Time for which output of the program's remaining children is awaited after its end.
+/// Time after the program's end for which output of its remaining children is awaited.
 pub(super) const LINGER: Duration = Duration::from_millis(300);
 
 impl Task {
@@ -63,7 +63,7 @@ impl Task {
         }
     }
 
-    /// Handles the program's end: its input is closed, and its output ends soon.
+    /// Handles the program's end: its input is closed, and its output will end soon.
     pub(super) fn end_streams(&mut self, now: Instant) {
         self.streams.theirs = None;
         self.close_stdin();
@@ -116,8 +116,8 @@ impl Task {
         }
     }
 
-    /// Reports the output of ended runs as complete, once nothing is left to read. The kernel moves data in transit
-    /// through a pseudo-terminal before it reports that there is none.
+    /// Reports the output of ended runs as complete, once no output is left to read. Before the kernel reports that
+    /// there is none, it moves data that is in transit through a pseudo-terminal.
     fn tell_complete(&mut self) {
         let owed = std::mem::take(&mut self.streams.owed);
         if owed.is_empty() {
@@ -129,7 +129,7 @@ impl Task {
         }
     }
 
-    /// Passes on the incomplete last lines of some streams.
+    /// Passes on the incomplete last lines of the streams for which `which` is true.
     fn flush_outputs(&mut self, which: impl Fn(&OutputStream) -> bool) {
         let task = self.id;
         for output in self.streams.outputs.iter_mut().filter(|it| which(it)) {

@@ -52,7 +52,7 @@ impl Running {
         nix::sys::signal::kill(gdb, nix::sys::signal::Signal::SIGKILL).unwrap();
     }
 
-    /// True if it runs and is not traced.
+    /// True if the process runs and is not traced.
     pub(crate) fn runs(&self) -> bool {
         matches!(self.state(), State('R' | 'S'))
     }
@@ -61,7 +61,7 @@ impl Running {
         self.0.try_wait().unwrap().is_none()
     }
 
-    /// The process's state: `R` or `S` if it runs, `t` if a tracer holds it.
+    /// The process's state: `R` or `S` if it runs, `t` if a tracer has stopped it.
     fn state(&self) -> State {
         proc::of(self.pid()).state().unwrap()
     }

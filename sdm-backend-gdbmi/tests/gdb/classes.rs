@@ -101,7 +101,7 @@ fn components_of_classes_have_their_plain_names() {
     assert_eq!(harness.ask(whatis), Ok(kind));
 }
 
-/// gdb 13 ends itself where it prints these.
+/// gdb 13 ends itself when it prints such elements.
 #[test]
 fn elements_of_unlimited_polymorphic_array_are_refused() {
     let refused = |harness: &mut Harness| {

@@ -26,8 +26,8 @@ fn of_kind(lines: &[String], kind: &str) -> Vec<String> {
     lines
 }
 
-/// The masks, without the two signals that the C library reserves: gdb's own C library sets them, and they cannot be
-/// reset.
+/// The signal masks, without the two signals that the C library reserves. gdb's own C library sets these two, and they
+/// cannot be reset.
 fn signals(lines: &[String]) -> Vec<(String, u64)> {
     let masks = of_kind(lines, "sig ");
     masks

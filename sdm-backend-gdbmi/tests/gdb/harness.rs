@@ -54,8 +54,8 @@ impl Harness {
         })
     }
 
-    /// `SDM_GDB` names another gdb than the one on `PATH`. `SDM_XSTATE` selects when its writes of registers are
-    /// completed.
+    /// A harness with this configuration. `SDM_GDB` names another gdb than the one on `PATH`. `SDM_XSTATE` selects when
+    /// its writes of registers are completed.
     pub(crate) fn with(mut config: GdbConfig) -> Self {
         let start = &mut config.start;
         let other = || std::env::var_os("SDM_GDB").map(PathBuf::from);
@@ -100,7 +100,7 @@ impl Harness {
         program
     }
 
-    /// Compiles a C++ fixture likewise.
+    /// Compiles a C++ fixture into the test's own directory.
     pub(crate) fn compile_cxx(&self, fixture: &str) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/fixtures")
@@ -116,7 +116,7 @@ impl Harness {
         program
     }
 
-    /// Compiles a Fortran fixture likewise; `None` without a compiler for it.
+    /// Compiles a Fortran fixture into the test's own directory; `None` without a Fortran compiler.
     pub(crate) fn compile_fortran(&self, fixture: &str) -> Option<PathBuf> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/fixtures")
@@ -262,7 +262,7 @@ impl Harness {
         }
     }
 
-    /// Waits a moment at most for an event, and handles it.
+    /// Waits a short time for an event, and handles it.
     pub(crate) fn turn(&mut self) {
         let now = Instant::now();
         let wait = match self.backend.poll_timeout() {
@@ -394,7 +394,8 @@ pub(crate) fn processes_of(directory: &Path) -> Vec<(i32, String)> {
     found
 }
 
-/// One line for each thread of this process and of those of a directory: what it does, and its processor time so far.
+/// One line for each thread of this process, and of the processes of a directory: its state, and its processor time so
+/// far.
 fn threads_of(directory: &Path) -> String {
     let mut lines = String::new();
     let own = std::iter::once(std::process::id().cast_signed());

@@ -50,7 +50,7 @@ fn running_program_is_interrupted_and_continued() {
     }
 }
 
-/// These commands go to gdb's command line, which would wait for the stop.
+/// The commands go to gdb's command line, which would wait for the stop.
 #[test]
 fn interrupt_works_after_every_resuming_command() {
     let location = || "wait_for_ever".to_owned();
@@ -150,7 +150,7 @@ fn cancelled_run_continues_and_reports_its_stop_as_event() {
     assert!(matches!(event, Event::Stopped(stop) if stop.reason == StopReason::Interrupted));
 }
 
-/// Has gdb call a function that never returns, cancels that, and checks that gdb answers the next question.
+/// Has gdb call a function that never returns, cancels that command, and checks that gdb answers the next question.
 fn hang_and_cancel(harness: &mut Harness) {
     let expression = "wait_for_ever(0)".to_owned();
     let id = harness.send(Command::Evaluate { expression });

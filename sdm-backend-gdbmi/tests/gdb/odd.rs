@@ -1,4 +1,4 @@
-//! Broken gdbs: they die, hang, print without end, and do not speak MI.
+//! Broken gdbs, which die, hang, print without end, or do not speak MI.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use sdm_debug::{Command, FailureCode, TaskState};
 
 use crate::harness::{Harness, spec};
 
-/// Time that they may be silent: long enough for a real gdb on a loaded machine.
+/// Maximum time for which a gdb may be silent: long enough for a real gdb on a loaded machine.
 const SILENT_MAX: Duration = Duration::from_secs(20);
 
 /// Starts a program with a script in place of gdb; returns the failure of the start.

@@ -11,8 +11,8 @@ use sdm_debug::{Command, Reply};
 use crate::attach::Running;
 use crate::harness::{Harness, stopped};
 
-/// A gdb that claims to be gdb 10.1. Its `-break-insert` knows no `--qualified`, and a condition set by
-/// `-break-condition` is never true, as that takes it for a quoted string.
+/// A gdb that claims to be gdb 10.1. Its `-break-insert` knows no `--qualified`. A condition set by `-break-condition`
+/// is never true, because that command takes it for a quoted string.
 fn old(folder: &Path) -> PathBuf {
     script(
         folder,
@@ -31,7 +31,7 @@ fn script(folder: &Path, commands: &str) -> PathBuf {
     path
 }
 
-/// An old gdb attaches incompletely to a further process; each task has a gdb of its own then.
+/// An old gdb attaches incompletely to a further process, so that each task gets a gdb of its own.
 #[test]
 fn old_gdb_is_started_separately_for_each_attached_task() {
     let folder = Harness::new();

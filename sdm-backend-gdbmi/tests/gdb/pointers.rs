@@ -330,7 +330,7 @@ fn variable_object_of_fortran_pointer_assigns_its_target() {
     );
 }
 
-/// A harness with a gdb that executes no Python, and the harness with the folder of that.
+/// A harness with a gdb that executes no Python, and the harness in whose directory that gdb is.
 pub(crate) fn without_python() -> (Harness, Harness) {
     let folder = Harness::new();
     let gdb = folder.directory.join("gdb");
@@ -345,7 +345,7 @@ pub(crate) fn without_python() -> (Harness, Harness) {
     (harness, folder)
 }
 
-/// The driver evaluates conditions.
+/// In a gdb without Python the driver evaluates conditions.
 #[test]
 fn gdb_without_python_evaluates_pointers_by_their_types() {
     let (harness, _folder) = without_python();

@@ -53,7 +53,8 @@ impl Harness {
     }
 }
 
-/// A processor can watch few addresses. gdb finds out when the program is to run, and prints `Command aborted.`
+/// A processor can watch only a few addresses. gdb notices this when the program is to run, and prints `Command
+/// aborted.`
 #[test]
 fn excess_hardware_watchpoints_are_reported() {
     let mut harness = Harness::new();
@@ -81,7 +82,8 @@ fn excess_hardware_watchpoints_are_reported() {
     assert_eq!(place(&stop).0, "main");
 }
 
-/// At a place with a later breakpoint the change of a watched variable is reported, with the values that gdb gives.
+/// If a watched variable has changed at a place with a later breakpoint, the change is reported with the values that
+/// gdb gives.
 #[test]
 fn watchpoint_shows_its_values_at_a_breakpoint() {
     let mut harness = Harness::new();

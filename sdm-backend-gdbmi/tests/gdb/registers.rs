@@ -32,7 +32,7 @@ fn crippled(name: &str, options: &[&str]) -> Option<PathBuf> {
     Some(folder.join("gdb"))
 }
 
-/// Runs a test with such a gdb, whose directory is removed afterwards.
+/// Runs a test with a gdb that cannot write registers. The gdb's directory is removed afterwards.
 fn with_crippled(name: &str, options: &[&str], completion: Completion, test: impl FnOnce(Harness)) {
     let Some(gdb) = crippled(name, options) else {
         return;

@@ -1,4 +1,4 @@
-//! Values of Rust by what they hold: gdb shows the addresses, which say nothing of the values.
+//! Values of Rust's containers are shown by their contents: gdb shows addresses, which say nothing of the values.
 
 use std::path::PathBuf;
 use std::process::Command as Process;
@@ -8,7 +8,7 @@ use sdm_debug::{Command, Reply};
 
 use crate::harness::{Harness, stopped};
 
-/// Names in `main` of `boxes.rs`, with the ends of their values.
+/// Names of variables in `main` of `boxes.rs`, with the ends of their values.
 const VALUES: [(&str, &str); 9] = [
     ("boxed", "::Some(7)"),
     (

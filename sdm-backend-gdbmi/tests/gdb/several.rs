@@ -1,4 +1,4 @@
-//! Several breakpoints at one place: the task stops where one of them wants it, and is named the right one.
+//! Several breakpoints at one place: the task stops if one of them applies, and the stop names the right one.
 
 use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, FrameSelect, StepKind};
 use sdm_debug::reply::StopReason;
@@ -36,7 +36,7 @@ pub(crate) struct Several {
 }
 
 impl Several {
-    /// The process in a gdb of its own, or with another one in a common gdb.
+    /// The process in a gdb of its own. With `is_shared` the gdb has another process too.
     pub(crate) fn new(is_shared: bool) -> Self {
         let mut harness = Harness::new();
         let mut running = Vec::new();
@@ -75,7 +75,7 @@ impl Several {
         }
     }
 
-    /// The breakpoint of the next stop, and the rounds then.
+    /// The breakpoint of the next stop, and the value of `rounds` at that stop.
     fn next(&mut self, command: Command) -> (u32, u32) {
         let reply = self.ask(command);
         let number = match stopped(Ok(reply)).reason {
@@ -97,7 +97,7 @@ impl Several {
         assert_eq!(self.list(), left, "{points:#?}");
     }
 
-    /// The breakpoints with their hits.
+    /// The numbers of the breakpoints with their hit counts.
     fn list(&mut self) -> Vec<(u32, u64)> {
         match self.ask(Command::Breakpoints) {
             Reply::Breakpoints(views) => {
@@ -201,7 +201,7 @@ fn catchpoint_stops_despite_a_false_condition_of_another() {
     }
 }
 
-/// gdb forgets the step where a breakpoint stops it.
+/// gdb forgets the step if a breakpoint interrupts it.
 #[test]
 fn step_outlasts_breakpoints_at_which_the_task_does_not_stop() {
     for is_shared in [false, true] {

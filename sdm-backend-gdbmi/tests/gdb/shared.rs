@@ -327,7 +327,7 @@ fn watch_condition_is_evaluated_in_the_process_that_stopped() {
     assert_eq!(views[0].hits, 3);
 }
 
-/// A catchpoint of the system call in which each round ends.
+/// A catchpoint for the system call with which each round ends.
 fn catchpoint(number: u32, condition: &str, temporary: bool) -> Command {
     Command::CatchInsert(CatchSpec {
         number,
@@ -370,7 +370,7 @@ fn catch_condition_is_evaluated_in_the_process_that_stopped() {
     assert_eq!(hits(&mut harness), [2]);
 }
 
-/// gdb itself would delete it at the first call, whatever the condition.
+/// gdb itself would delete the catchpoint at the first call, whatever the condition.
 #[test]
 fn temporary_catchpoint_waits_for_its_condition() {
     let mut harness = Harness::new();

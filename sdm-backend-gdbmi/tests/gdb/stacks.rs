@@ -253,7 +253,7 @@ fn gdb_output_per_frame_is_bounded_for_large_objects() {
     }
 }
 
-/// The other half of a frame's variables holds a large object.
+/// The frame's variables that are not requested contain a large object.
 #[test]
 fn locals_query_formats_no_arguments_and_vice_versa() {
     const BYTES_MAX: u64 = 3 << 10;

@@ -1,4 +1,4 @@
-//! Fortran arrays whose elements are no neighbours in memory: gdb reads parts of them from wrong addresses.
+//! Fortran arrays whose elements are not contiguous in memory: gdb reads parts of them from wrong addresses.
 
 use sdm_debug::command::{BreakSpec, WatchKind, WatchSpec};
 use sdm_debug::reply::{StopReason, VarObject};
@@ -6,7 +6,7 @@ use sdm_debug::{Command, Event, FailureCode, Reply};
 
 use crate::harness::{Harness, break_spec, in_fortran, stopped};
 
-/// The line of `strides.f90` in its loop, and that in `look`.
+/// The line of the loop in `strides.f90`, and the line in `look`.
 const LOOP: &str = "strides.f90:43";
 const LOOK: &str = "strides.f90:16";
 
@@ -40,7 +40,7 @@ impl Harness {
         );
     }
 
-    /// The number of an object's children, and the label and value of each descendant without children.
+    /// The number of a variable object's children, and the label and value of each descendant without children.
     fn counted(&mut self, name: &str) -> (usize, Vec<String>) {
         let list = Command::VarChildren {
             name: name.to_owned(),
@@ -74,7 +74,7 @@ impl Harness {
         self.counted(name).1
     }
 
-    /// Makes an object, and checks its parts.
+    /// Makes a variable object, and checks its parts.
     fn opens(&mut self, name: &str, expression: &str, expect: &[&str]) {
         let create = Command::VarCreate {
             name: name.to_owned(),

@@ -58,7 +58,7 @@ fn line(fixture: &str, text: &str) -> u32 {
     u32::try_from(at.expect(text) + 1).unwrap()
 }
 
-/// Takes the numbers of the breakpoints that have printed.
+/// Takes the events so far. Returns the numbers of the breakpoints that have printed.
 fn printed(harness: &mut Harness) -> Vec<u32> {
     let events = std::mem::take(&mut harness.events);
     let numbers = events.iter().filter_map(|(_, event)| match event {
@@ -80,8 +80,8 @@ struct Lines {
 }
 
 impl Several {
-    /// Stops at the first line of `work`, then with these breakpoints makes the run, and checks the reason, the line
-    /// and the breakpoints that have printed.
+    /// Stops at the first line of `work`, and then runs the command with these breakpoints. Checks the reason and the
+    /// line of the stop, and the breakpoints that have printed.
     fn run_from_work(
         &mut self,
         points: &[BreakSpec],
@@ -107,7 +107,7 @@ impl Several {
     }
 }
 
-/// The place in `main` to which `work` returns.
+/// The line in `main` to which `work` returns.
 fn behind_call(all: &mut Several) -> String {
     all.begin(&[]);
     all.ask(Command::Finish);
@@ -315,7 +315,7 @@ fn step_is_completed_despite_traces_in_called_functions() {
     );
 }
 
-/// The program returns to the next line where nothing follows the call in its own.
+/// If nothing follows the call in its line, the program returns to the next line.
 #[test]
 fn step_out_of_a_library_ends_behind_the_last_call_of_a_line() {
     let at = lines();

@@ -16,7 +16,7 @@ use crate::sys;
 pub(super) const MESSAGE_BYTES_MAX: usize = 160 << 10;
 /// Maximum number of descriptors with one message.
 const DESCRIPTORS_MAX: usize = 8;
-/// Maximum number of messages that wait for a peer that does not read.
+/// Maximum number of messages that are queued for a peer that does not read.
 const QUEUE_MAX: usize = 64;
 
 /// One end of a connection that preserves message boundaries (`SOCK_SEQPACKET`).
@@ -109,8 +109,7 @@ impl Channel {
 
     /// Receives the next message.
     ///
-    /// # Errors
-    /// [`io::Error`] if it is larger than any valid message.
+    /// # Errors [`io::Error`] if the message is larger than any valid one.
     pub(super) fn receive(&mut self) -> io::Result<Received> {
         let fd = self.socket.as_raw_fd();
         let peek = MsgFlags::MSG_PEEK | MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT;

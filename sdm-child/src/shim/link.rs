@@ -23,7 +23,7 @@ const ENDED_MAX: usize = 16;
 
 /// The shim of one task, from the server's side.
 ///
-/// The ends of a task's gdb and program are reported here, as both are children of the shim: see
+/// The exit statuses of a task's gdb and program arrive here, as both are children of the shim: see
 /// [`ShimLink::status_of`].
 #[derive(Debug)]
 pub struct ShimLink {
@@ -37,7 +37,7 @@ pub struct ShimLink {
 /// A shim's message for the backend.
 #[derive(Debug)]
 pub enum ShimSays {
-    /// A gdb has been started; with its descriptors.
+    /// A gdb was started; the descriptors are those of gdb's and the program's streams.
     Started(Box<Started>, Vec<OwnedFd>),
     /// The start has failed, for this reason.
     Refused(Failure),
@@ -79,7 +79,10 @@ impl ShimLink {
         !self.is_gone() && self.channel.borrow().wants_write()
     }
 
-    /// Sends a message. A message for a shim that has ended is dropped: the next receive reports that end.
+    /// Sends a message. A message to a shim that has ended is dropped, because the next receive reports that end.
+    ///
+    /// # Errors
+    /// [`io::Error`] if the end of the shim is known already, or if the message cannot be queued.
     pub fn send(&self, message: &ToShim) -> io::Result<()> {
         if self.is_gone() {
             return Err(io::Error::other(
@@ -100,7 +103,8 @@ impl ShimLink {
         let _ = self.channel.borrow_mut().flush();
     }
 
-    /// Receives a message; process ends are kept for [`ShimLink::status_of`]. `None` if there is no more at present.
+    /// Receives a message; `None` if there is none at present. Messages about ended processes are kept for
+    /// [`ShimLink::status_of`].
     pub fn receive(&self) -> Option<ShimSays> {
         while !self.is_gone() {
             let heard = self.channel.borrow_mut().receive();
@@ -140,8 +144,8 @@ impl ShimLink {
         ended.push((pid, ExitStatus::from_raw(status)));
     }
 
-    /// Exit status of a process that the shim started; `None` while it runs. If the shim is gone the process counts
-    /// as killed.
+    /// Exit status of a process that the shim started; `None` while it runs. If the shim is gone, the process counts as
+    /// killed.
     pub fn status_of(&self, pid: i32) -> Option<ExitStatus> {
         let ended = self.ended.borrow();
         let known = ended.iter().rev().find(|(ended, _)| *ended == pid);
@@ -149,13 +153,13 @@ impl ShimLink {
         known.map(|(_, status)| *status).or_else(with_it)
     }
 
-    /// Forgets the recorded end of an earlier process with this pid, as a new one begins.
+    /// Forgets the recorded exit status of an earlier process with this pid, as a new process has this pid now.
     pub fn begins(&self, pid: i32) {
         self.ended.borrow_mut().retain(|(ended, _)| *ended != pid);
     }
 }
 
-/// The program's ends of its streams, which a shim holds until the program has opened them.
+/// The program's ends of its streams, as held by a shim until the program has opened them.
 #[derive(Debug)]
 pub struct HeldAtShim(pub Rc<ShimLink>);
 

@@ -1,4 +1,4 @@
-//! A shim without a launcher: the parent of a program without a gdb, started by the server itself.
+//! A shim without a launcher: the server itself starts it, as the parent of a program without a gdb.
 
 use std::ffi::OsStr;
 use std::io;
@@ -19,7 +19,7 @@ use crate::{StartConfig, adopt_orphans};
 
 /// The first argument of a local shim; a descriptor and a task number follow.
 const MODE: &str = "--shim";
-/// Interval of checks for an end that no descriptor reports, in milliseconds.
+/// Interval of checks for the end of a process that no descriptor reports, in milliseconds.
 const LOOK_AGAIN_MS: u16 = 5;
 
 /// A shim process that this process has started. It exits on request, or when its server has ended.
@@ -29,8 +29,7 @@ pub struct LocalShim(Child);
 impl LocalShim {
     /// Starts a local shim for a task. `program` is an executable that calls [`run_shim`] first in `main`.
     ///
-    /// # Errors
-    /// [`io::Error`] if the system has no resources for it.
+    /// # Errors [`io::Error`] if the system has no resources for another process.
     pub fn start(program: &Path, task: u32) -> io::Result<(Self, Channel)> {
         let flags = SockFlag::SOCK_CLOEXEC;
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
@@ -58,8 +57,8 @@ impl Drop for LocalShim {
     }
 }
 
-/// Runs as such a shim until it is told to exit, or its server has ended; `None` if this process was not started as
-/// one. Call it first in `main`.
+/// Runs as a local shim until it is told to exit, or until its server has ended; `None` if this process was not started
+/// as a local shim. Call it first in `main`.
 #[must_use]
 pub fn run_shim() -> Option<io::Result<()>> {
     let mut words = std::env::args_os().skip(1);

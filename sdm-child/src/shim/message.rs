@@ -32,11 +32,11 @@ pub enum ToShim {
     Seize,
     /// Stop all threads of the program.
     Hold,
-    /// Resume the threads.
+    /// Resume the threads that `Hold` has stopped.
     Release,
-    /// Resume the thread that asks for its rank, which is known now.
+    /// Resume the thread that is stopped before it asks for its rank: the rank is known now.
     GoOn,
-    /// Kill the program, and the processes around it.
+    /// Kill the program, its wrapper, and all other traced processes.
     Kill,
     /// The program has opened its streams.
     Opened,
@@ -57,13 +57,13 @@ pub struct StartRequest {
     pub spec: StartSpec,
     /// gdb settings that differ from the defaults.
     pub options: GdbOptions,
-    /// The gdb, if the spec names none; `None` for the one on `PATH`.
+    /// The gdb to use if `spec` names none; `None` for `gdb` on `PATH`.
     pub gdb: Option<Vec<u8>>,
     /// True if the front-end feeds the program's standard input.
     pub is_fed: bool,
     /// Variables in which the program's environment differs from the shim's.
     pub given: EnvironmentBytes,
-    /// The rules that recognise runtime libraries.
+    /// The rules that recognise frames of runtime libraries.
     pub fold: FoldRules,
     /// The blocked and ignored signals with which the program starts; `None` for the shim's own.
     pub signals: Option<SignalState>,
@@ -77,13 +77,13 @@ pub(super) enum ToServer {
         /// The shim's rank, as assigned by the launcher.
         rank: u32,
     },
-    /// gdb has been started. Descriptors come with the message, in this order: gdb's input, output and errors; the
-    /// program's output and errors, if they go to the front-end; its input, if the front-end feeds it.
+    /// gdb was started. Descriptors come with the message in this order: gdb's input, output and errors; the program's
+    /// output and errors, if they go to the front-end; the program's input, if the front-end feeds it.
     Started(Box<Started>),
     /// The program runs without a gdb. Descriptors come with the message: the program's output and errors, if they go
-    /// to the front-end; its input, if the front-end feeds it.
+    /// to the front-end, and its input, if the front-end feeds it.
     Seized {
-        /// The pid.
+        /// The pid of the program.
         pid: i32,
         /// Absolute path of the program.
         program: Vec<u8>,
@@ -92,13 +92,13 @@ pub(super) enum ToServer {
     NeedsGdb,
     /// News of a program without a gdb.
     Program(ProgramNews),
-    /// The start has failed: the bytes of a failure.
+    /// The start has failed. The bytes are an encoded failure.
     Refused(Vec<u8>),
     /// A process that the shim started, or was told to watch, has ended with this status of `waitpid`.
     Ended {
-        /// The pid.
+        /// The pid of the process.
         pid: i32,
-        /// The status.
+        /// The status of the process, as in `waitpid(2)`.
         status: i32,
     },
     /// The launcher has asked the shim to end, by this signal; 0 if the launcher has ended.
@@ -115,7 +115,7 @@ pub struct Started {
     pub gdb: i32,
     /// Absolute path of the program.
     program: Vec<u8>,
-    /// The exec wrapper; further settings follow.
+    /// The exec wrapper. The following fields are further settings of [`Launch`].
     wrapper: Vec<u8>,
     args: Vec<u8>,
     wrapped: Option<Vec<u8>>,
@@ -135,7 +135,7 @@ impl Started {
         }
     }
 
-    /// gdb's settings that run the program.
+    /// The settings by which gdb runs the program.
     pub fn launch(self) -> Launch {
         let path = |bytes| PathBuf::from(OsString::from_vec(bytes));
         Launch {

@@ -1,8 +1,8 @@
 //! Shims: small processes that a launcher starts for the ranks, while one server drives the gdbs of several of them.
 //!
 //! A rank's process must be the launcher's own child, with the environment of the launcher. A server for each rank
-//! would cost two wake-ups of a cold process for every command. So this process is a [`Shim`], which sleeps, and one
-//! server has the ends of all pipes.
+//! would cost two wake-ups of a cold process for every command. So the rank's process is a [`Shim`], which sleeps, and
+//! one server has the ends of all pipes.
 
 mod channel;
 mod link;
@@ -27,7 +27,7 @@ use channel::Received;
 use message::ToServer;
 
 impl Channel {
-    /// The rank of the shim at the other end, from its first message; `None` if that has not come yet.
+    /// Receives the rank of the shim at the other end, in its first message; `None` if the message has not arrived yet.
     ///
     /// # Errors
     /// [`io::Error`] if the shim sends another message, or closes the connection.
@@ -46,8 +46,7 @@ impl Channel {
 
     /// Accepts the shim at the other end for this server.
     ///
-    /// # Errors
-    /// [`io::Error`] if it is gone.
+    /// # Errors [`io::Error`] if the shim is gone.
     pub fn welcome(&mut self, server: u32) -> io::Result<()> {
         let pid = std::process::id().cast_signed();
         self.send(wire::encode(&ToShim::Welcome { server, pid }), Vec::new())

@@ -1,4 +1,5 @@
-//! Looks of other sessions at a program that is traced here: its tracer detaches meanwhile.
+//! Inspections by other sessions of a program that is traced here: its tracer detaches meanwhile. A looker is the
+//! process that inspects it.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,7 +12,7 @@ use sdm_system::peer::Peer;
 
 /// Maximum number of lookers at a time.
 const LOOKERS_MAX: usize = 16;
-/// Time after which the program is traced again although a looker is left.
+/// Time after which the program is seized again although a looker is not finished.
 const LOOSE_MAX: Duration = Duration::from_secs(10);
 /// Interval of attempts to seize a program that another process traces.
 const SEIZE_AGAIN: Duration = Duration::from_millis(100);
@@ -20,18 +21,19 @@ const SEIZE_AGAIN: Duration = Duration::from_millis(100);
 pub(super) struct OutsideLooks {
     listener: UnixListener,
     lookers: Vec<UnixStream>,
-    /// Those that have finished; closing tells them that the program is traced again.
+    /// Connections of the lookers that have finished. Closing a connection tells the looker that the program is traced
+    /// again.
     finished: Vec<UnixStream>,
-    /// Expires when the program is to be seized in any case.
+    /// Expires when the program must be seized in any case.
     timer: TimerFd,
 }
 
-/// The request of lookers to the tracer.
+/// The request of the lookers to the tracer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LookRequest {
-    /// Let the program go.
+    /// Release the program.
     LetGo,
-    /// Seize it again.
+    /// Seize the program again.
     Seize,
 }
 
@@ -51,12 +53,13 @@ impl OutsideLooks {
         own.into_iter().chain(self.lookers.iter().map(AsFd::as_fd))
     }
 
-    /// True while a looker needs the program free.
+    /// True while a looker needs the program to be released.
     pub(super) fn is_looking(&self) -> bool {
         !self.lookers.is_empty()
     }
 
-    /// Takes in new lookers, and notices those that have finished.
+    /// Accepts new lookers, and notices those that have finished. Returns the request to the tracer; `None` if nothing
+    /// changes.
     pub(super) fn handle_ready(&mut self) -> Option<LookRequest> {
         let is_late = self.timer.wait().is_ok();
         // A looker writes nothing.
@@ -94,7 +97,7 @@ impl OutsideLooks {
         has_come
     }
 
-    /// Tells the lookers that the program is free.
+    /// Tells the lookers that the program is released.
     pub(super) fn tell_free(&mut self) {
         for mut looker in &self.lookers {
             // A looker that has gone is noticed by its end.
@@ -102,7 +105,8 @@ impl OutsideLooks {
         }
     }
 
-    /// Tells those that have finished that the program is traced again, unless another process traces it.
+    /// Tells the finished lookers that the program is traced again. If another process traces it, another attempt is
+    /// scheduled.
     pub(super) fn tell_seized(&mut self, is_seized: bool) {
         self.finished.clear();
         match is_seized {

@@ -30,9 +30,9 @@ use crate::{sys, variables};
 pub enum ShimEvent {
     /// The shim is assigned to the server with this number.
     Welcome(u32),
-    /// A start was tried, of a gdb or of the program without one.
+    /// The start of a gdb, or of the program without a gdb, was tried.
     Begins,
-    /// The program runs, and there is nothing to do until something ends.
+    /// The program runs, and there is nothing to do until a process ends.
     Sleeps,
     /// The server acknowledges the reported signal.
     Heard,
@@ -45,21 +45,21 @@ pub enum ShimEvent {
 /// The part of a shim that starts a gdb and reports its end.
 pub struct Shim {
     channel: Channel,
-    /// The server's pid.
+    /// The server's pid; `None` before the server has accepted the shim.
     server: Option<i32>,
     config: StartConfig,
     preload: Option<Option<Preload>>,
-    /// The program's ends of its streams, kept until the program has opened them.
+    /// The program's ends of its streams, held open until the program has opened them.
     ends: Option<ProgramEnds>,
-    /// The pid of the gdb that was started last.
+    /// The pid of the gdb that was started last; `None` if there is none.
     gdb: Option<i32>,
-    /// The tracer of the program, while it runs without a gdb.
+    /// The tracer of the program; `None` unless the program runs without a gdb.
     tracer: Option<Tracer>,
-    /// Looks of other sessions at the program; `None` if it is not traced here, or cannot be released for them.
+    /// Inspections by other sessions; `None` if the program is not traced here, or cannot be released for them.
     outside_looks: Option<OutsideLooks>,
-    /// True while the program is released for a look of the server.
+    /// True while the program is released for an inspection by the server.
     is_looked_at: bool,
-    /// The pids of the program to which a gdb of the server has attached, or is about to, and of its wrapper.
+    /// The pids of the program and of its wrapper, if a gdb of the server has attached to the program or is about to.
     handed_over: Vec<i32>,
     watched: Vec<WatchedProcess>,
 }
@@ -67,9 +67,9 @@ pub struct Shim {
 /// A process whose end is to be reported.
 struct WatchedProcess {
     pid: i32,
-    /// Readable once the process has ended; `None` if the kernel has no pidfds.
+    /// Becomes readable when the process ends; `None` if the kernel has no pidfds.
     pidfd: Option<OwnedFd>,
-    /// True if it has ended, but its parent is still gdb, so that this process cannot reap it yet.
+    /// True if the process has ended while gdb is still its parent, so that this process cannot reap it yet.
     is_late: bool,
 }
 
@@ -98,7 +98,8 @@ impl Shim {
         })
     }
 
-    /// The descriptors to poll for reading; [`Shim::wants_write`] tells whether to poll the first for writing too.
+    /// The descriptors to poll for reading; [`Shim::wants_write`] tells whether the first one must be polled for
+    /// writing too.
     #[must_use]
     pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
         let watched = self.watched.iter().filter(|it| !it.is_late);
@@ -187,7 +188,7 @@ impl Shim {
         }
     }
 
-    /// Lets the program go for a look of the server, or seizes it again after it.
+    /// Releases the program for an inspection by the server, or seizes it again afterwards.
     fn let_look(&mut self, is_looked_at: bool) {
         self.is_looked_at = is_looked_at;
         let outside = self.outside_looks.as_ref();
@@ -256,7 +257,7 @@ impl Shim {
         self.send(&ToServer::Leaving { signal }, Vec::new());
     }
 
-    /// Resumes the server, if it was stopped.
+    /// Resumes the server, if a signal has stopped it.
     pub fn resume_server(&self) {
         if let Some(server) = self.server {
             sdm_inferior::go_on(server);
@@ -281,8 +282,8 @@ impl Shim {
         }
     }
 
-    /// Kills the gdb, and thereby its program. Used if the server that controlled the gdb has ended and the gdb has
-    /// not.
+    /// Kills the gdb, and with it its program. This is for a gdb that has not ended although the server that controlled
+    /// it has.
     pub fn kill_gdb(&mut self) {
         self.kill_program();
         if let Some(gdb) = self
@@ -376,7 +377,7 @@ impl Shim {
         self.send(&started, fds);
     }
 
-    /// Sends a message to the server; if the server is gone its end of the connection shows that.
+    /// Sends a message to the server. If the server is gone, the end of the connection shows that later.
     fn send(&mut self, message: &ToServer, fds: Vec<OwnedFd>) {
         if let Err(error) = self.channel.send(wire::encode(message), fds) {
             tracing::warn!("cannot send to the server: {error}");

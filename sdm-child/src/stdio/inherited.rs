@@ -9,8 +9,8 @@ use crate::sys::HANDED_FD_FIRST;
 
 /// This process's standard streams, for sharing with programs that gdb starts.
 ///
-/// They are passed on under other numbers, as gdb has standard streams of its own. The exec wrapper restores their
-/// numbers. So a program has the same open files as without gdb, of any kind and owner.
+/// gdb has standard streams of its own, so these streams are inherited under other numbers. The exec wrapper restores
+/// the numbers. So a program has the same open files as without gdb, of any kind and owner.
 #[derive(Clone, Copy, Debug)]
 pub struct InheritedStreams {
     /// The copies of standard input, output and errors.
@@ -37,8 +37,8 @@ impl InheritedStreams {
     }
 }
 
-/// Duplicates a descriptor to a high number that children inherit, beyond the numbers that gdb's callers use. If
-/// there is none, to a number from 3 on.
+/// Duplicates a descriptor to a number from `HANDED_FD_FIRST` on, which programs on the way to gdb do not use. If there
+/// is none, to a number from 3 on. Children inherit the copy.
 fn hand_down(number: RawFd, fd: BorrowedFd<'_>) -> io::Result<RawFd> {
     let copy = |first| fcntl(fd, FcntlArg::F_DUPFD(first));
     copy(HANDED_FD_FIRST).or_else(|_| copy(3)).map_err(|errno| {

@@ -6,19 +6,19 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use nix::errno::Errno;
 use nix::unistd::write;
 
-/// Maximum number of bytes that are taken over and not yet written.
+/// Maximum number of bytes that are queued for the program.
 pub const STDIN_BUFFER_BYTES_MAX: usize = 4 << 20;
 
-/// Bytes in the buffer above which further input is answered only once the buffer is below it. So a sender that waits
+/// Number of queued bytes up to which input is answered at once. Above it the answer waits, so that a sender that waits
 /// for answers is no faster than the program.
 pub(super) const STDIN_HELD_BYTES_MAX: usize = 1 << 20;
 
 /// The reason why input was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StdinError {
-    /// The bytes begin after the end of those taken so far.
+    /// The bytes begin after the end of the input accepted so far.
     Gap {
-        /// Position of the stream, in bytes from 0.
+        /// The position up to which input was accepted, in bytes from 0.
         at: u64,
     },
     /// The buffer is full.
@@ -29,17 +29,17 @@ pub enum StdinError {
 
 /// This process's end of the program's standard input.
 pub struct InputStream {
-    /// The descriptor; `None` once it is closed.
+    /// The descriptor of the pipe; `None` once it is closed.
     fd: Option<OwnedFd>,
     buffer: VecDeque<u8>,
-    /// Number of bytes taken over so far.
+    /// Number of bytes accepted so far.
     taken: u64,
-    /// True once no more input is accepted; closed when the buffer is empty.
+    /// True once no more input is accepted. The pipe is closed when the buffer is empty.
     ended: bool,
 }
 
 impl InputStream {
-    /// The stream of a non-blocking pipe.
+    /// The input stream for a non-blocking pipe.
     pub fn new(fd: OwnedFd) -> Self {
         Self {
             fd: Some(fd),
@@ -49,18 +49,19 @@ impl InputStream {
         }
     }
 
-    /// The descriptor, if there are bytes to write to it.
+    /// The descriptor, if there are bytes to write to it; otherwise `None`.
     pub fn wants_write(&self) -> Option<RawFd> {
         let fd = self.fd.as_ref()?;
         (!self.buffer.is_empty()).then(|| fd.as_raw_fd())
     }
 
-    /// True if few enough bytes are queued for the program, or if the stream is closed.
+    /// True if at most `STDIN_HELD_BYTES_MAX` bytes are queued for the program, or if the stream is closed.
     pub fn has_room(&self) -> bool {
         self.fd.is_none() || self.buffer.len() <= STDIN_HELD_BYTES_MAX
     }
 
-    /// Queues bytes for the program. Bytes below the position already queued are skipped.
+    /// Queues bytes for the program. `offset` is the position of the first byte in the stream; bytes that are queued
+    /// already are skipped.
     pub fn take(&mut self, offset: u64, bytes: &[u8], eof: bool) -> Result<(), StdinError> {
         if offset > self.taken {
             return Err(StdinError::Gap { at: self.taken });
@@ -79,7 +80,7 @@ impl InputStream {
         Ok(())
     }
 
-    /// Writes as many bytes as fit. Returns the descriptor to close, if writing has ended.
+    /// Writes as many bytes as the pipe takes. Returns the descriptor to close, if writing has ended; otherwise `None`.
     pub fn write(&mut self) -> Option<OwnedFd> {
         while let Some(fd) = &self.fd {
             if self.buffer.is_empty() {
@@ -96,7 +97,7 @@ impl InputStream {
         None
     }
 
-    /// Closes the stream; returns its descriptor, to be closed by the caller.
+    /// Closes the stream. Returns its descriptor, to be closed by the caller; `None` if it is closed already.
     pub fn close(&mut self) -> Option<OwnedFd> {
         self.buffer.clear();
         self.ended = true;

@@ -1,5 +1,5 @@
-//! One stream of the program's output: reads bytes, returns whole lines. A part of a line is returned after a while,
-//! and a line that is too long in pieces.
+//! One stream of the program's output. It reads bytes and returns whole lines. An incomplete line is returned after
+//! `PARTIAL_LINE_WAIT`, and a line that is too long in pieces.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -11,19 +11,19 @@ use sdm_debug::event::Stream;
 
 /// Time after which an incomplete line is passed on.
 const PARTIAL_LINE_WAIT: Duration = Duration::from_millis(20);
-/// Bytes of one read: a pseudo-terminal returns no more.
+/// Number of bytes of one read: a pseudo-terminal returns no more.
 const PIECE_BYTES: usize = 4 << 10;
-/// Bytes read before other streams have their turn.
+/// Number of bytes that are read before other streams are read.
 const READ_BYTES_MAX: usize = 256 << 10;
 
 /// The outcome of a call of [`OutputStream::read`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadMore {
-    /// Nothing more at present.
+    /// No more output at present.
     Later,
-    /// More output may be available at once.
+    /// More output may be available now.
     Now,
-    /// The end of the stream.
+    /// The stream has ended.
     Ended,
 }
 
@@ -32,14 +32,14 @@ pub struct OutputStream {
     /// Standard output or standard error.
     pub stream: Stream,
     fd: OwnedFd,
-    /// Bytes that were read and not passed on; usually less than a line.
+    /// Bytes that were read and not passed on; usually an incomplete line.
     pending: Vec<u8>,
-    /// Time at which `pending` is passed on although incomplete.
+    /// Time at which `pending` is passed on although it is incomplete; `None` if it is empty.
     flush_at: Option<Instant>,
 }
 
 impl OutputStream {
-    /// The stream of a non-blocking descriptor.
+    /// The output stream for a non-blocking descriptor.
     pub fn new(stream: Stream, fd: OwnedFd) -> Self {
         Self {
             stream,
@@ -120,8 +120,8 @@ impl OutputStream {
     }
 }
 
-/// Length of the next chunk: up to the last line end that fits, or the whole window of a line too long. `None` while
-/// a line is unfinished.
+/// Length of the next chunk: up to the last newline that fits, or a whole chunk of a line that is too long. `None`
+/// while a line is incomplete.
 fn next_chunk(bytes: &[u8]) -> Option<usize> {
     let window = &bytes[..bytes.len().min(BULK_CHUNK_BYTES_MAX)];
     match window.iter().rposition(|&byte| byte == b'\n') {

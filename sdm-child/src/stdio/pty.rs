@@ -1,8 +1,8 @@
 //! The pseudo-terminal that is a program's standard output.
 //!
-//! `portable-pty` opens it, like every pseudo-terminal of the project. Its reader blocks, and its `spawn` closes
-//! descriptors that MPI programs inherit (`PMI_FD`), so that neither is used. Only a non-blocking descriptor of the
-//! master is kept, for the event loop, and the program's exec wrapper opens the slave by its path.
+//! `portable-pty` opens it, like every pseudo-terminal of the project. That library's reader blocks, and its `spawn`
+//! closes descriptors that MPI programs inherit (`PMI_FD`), so that neither is used. Only a non-blocking descriptor of
+//! the master is kept, for the event loop, and the program's exec wrapper opens the slave by its path.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,18 +18,17 @@ use crate::sys::duplicate_master;
 pub(crate) struct Pty {
     /// This process's end; non-blocking and close-on-exec.
     pub master: OwnedFd,
-    /// The program's end, kept open until the program has opened it. If no process had it open, reads of the master
-    /// would report the end.
+    /// The program's end, kept open until the program has opened it. If no process has it open, reads of the master
+    /// report the end of the stream.
     pub slave: Box<dyn SlavePty + Send>,
     /// Path of the program's end, in `/dev/pts`.
     pub path: PathBuf,
 }
 
 impl Pty {
-    /// Opens a pseudo-terminal that changes no byte and turns none into a signal.
+    /// Opens a pseudo-terminal that changes no byte, and turns no byte into a signal.
     ///
-    /// # Errors
-    /// [`io::Error`] if the system has no pseudo-terminal or no descriptor left.
+    /// # Errors [`io::Error`] if the system has no pseudo-terminal or no descriptor left.
     pub(crate) fn open() -> io::Result<Self> {
         let opened = native_pty_system().openpty(PtySize::default());
         let PtyPair { master, slave } =

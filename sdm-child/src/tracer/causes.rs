@@ -25,7 +25,7 @@ impl Tracer {
         Some(traps.at(registers.rip).unwrap_or(Trap::Past))
     }
 
-    /// The cause, if a signal needs a debugger; `None` if the program handles it.
+    /// The cause for which a thread stopped by a signal needs a debugger; `None` if it needs none.
     pub(super) fn cause_of(&mut self, pid: i32, id: i32, signal: i32) -> Option<Cause> {
         if !needs_debugger(signal) {
             return None;
@@ -45,7 +45,7 @@ impl Tracer {
         })
     }
 
-    /// True if a handler of the program's own takes the signal.
+    /// True if the program's own handler takes the signal.
     fn is_left_to_program(&mut self, pid: i32, status: &Status, signal: i32) -> bool {
         if !status.signals("SigCgt").contains(&signal) {
             return false;
@@ -60,14 +60,15 @@ impl Tracer {
         process.own_handlers
     }
 
-    /// True if the program handles the SIGABRT of `abort`. It may continue; if its handler returns, the program ends.
+    /// True if the program has a handler for the SIGABRT of `abort`, in which it may continue. If its handler returns,
+    /// the program ends.
     pub(super) fn survives_abort(&mut self, pid: i32) -> bool {
         let status = proc::of(pid).status();
         status.is_ok_and(|status| self.is_left_to_program(pid, &status, libc::SIGABRT))
     }
 }
 
-/// The `si_code` of the signal at which a thread is stopped.
+/// The `si_code` of the signal at which a thread is stopped; `None` if the thread has ended.
 fn code(id: i32) -> Option<i32> {
     Some(ptrace::getsiginfo(Pid::from_raw(id)).ok()?.si_code)
 }

@@ -1,11 +1,11 @@
-//! The choice of a rank's program among the traced processes: a wrapper starts it.
+//! The choice of a rank's program among the traced processes: a wrapper can have started it.
 
 use sdm_system::rank_program::choose;
 
 use super::{ProgramNews, Tracer};
 
 impl Tracer {
-    /// Determines anew which process is the program.
+    /// Determines again which process is the program.
     pub(super) fn choose(&mut self) {
         if let Some((pid, others)) = choose(&self.processes.candidates()) {
             let others = if self.processes.has_mpi(pid) {
@@ -25,7 +25,7 @@ impl Tracer {
         }
     }
 
-    /// True if a process's crash is one of the rank: it has MPI, or nothing else is the program.
+    /// True if a process's crash is a crash of the rank's program: the process has MPI, or is the chosen program.
     pub(super) fn is_meant(&self, pid: i32) -> bool {
         self.processes.has_mpi(pid)
             || choose(&self.processes.candidates()).is_some_and(|(chosen, _)| chosen == pid)

@@ -5,22 +5,22 @@ use serde::{Deserialize, Serialize};
 /// The cause for which a program is stopped and needs a debugger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
-    /// A signal is about to end it; `again` if the signal must be sent again, as its instruction does not raise it
-    /// again.
+    /// A signal is about to end the program.
     Signal {
         /// The number of the signal.
         number: i32,
-        /// True if the thread's instruction does not raise it.
+        /// True if the signal must be sent again after the release: the thread's instruction does not raise it again.
         again: bool,
     },
-    /// The thread is at a watched function, at the address from which it continues.
+    /// The thread is at a watched function, and continues from the function's first instruction.
     Function,
 }
 
-/// A released program, to which a debugger attaches now.
+/// A program that its parent has released, to which a debugger attaches now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Freed {
-    /// The stopped thread and its cause; SIGSTOP keeps the process stopped. `None` if it was running.
+    /// The thread that was stopped at the release, and the cause of the stop; `None` if the program was running.
+    /// SIGSTOP keeps the process stopped.
     pub stood: Option<(i32, Cause)>,
     /// True once `MPI_Init` was called.
     pub initialized: bool,
@@ -31,9 +31,9 @@ pub struct Freed {
 /// Addresses in an MPI library from which the rank of a process is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MpiSymbols {
-    /// Addresses of Open MPI's `MPI_COMM_WORLD`, `MPI_COMM_SELF` and empty group.
+    /// Addresses of Open MPI's `MPI_COMM_WORLD`, `MPI_COMM_SELF` and empty group; `None` without Open MPI.
     pub open_mpi: Option<(u64, u64, Option<u64>)>,
-    /// Address of a symbol of MPICH's.
+    /// Address of a symbol of MPICH; `None` without MPICH.
     pub mpich: Option<u64>,
 }
 
@@ -42,25 +42,25 @@ pub struct MpiSymbols {
 pub enum ProgramNews {
     /// Another process is taken for the program from now on.
     Is {
-        /// Its pid.
+        /// Pid of this process.
         pid: i32,
         /// Pids of other processes with MPI that may be the program instead.
         others: Vec<i32>,
     },
-    /// A process below the program was ended by a signal. It is the program's to handle that.
+    /// A descendant of the program was ended by a signal. The program itself may handle that.
     ChildDied {
         /// The name of the process's program.
         name: String,
         /// The number of the signal.
         signal: i32,
     },
-    /// The program is stopped, and needs a debugger: it is to be released.
+    /// The program is stopped, and needs a debugger: it must be released.
     Stands,
     /// The program was released.
     Free(Freed),
-    /// The program asks for its rank for the first time, and is stopped there until [`crate::ToShim::GoOn`].
+    /// The program is about to ask for its rank for the first time. It stays stopped until [`crate::ToShim::GoOn`].
     AsksRank(MpiSymbols),
-    /// The program was released for an inspection, and is to be seized again afterwards.
+    /// The program was released for an inspection, and must be seized again afterwards.
     Loose,
     /// The program has ended.
     Ended {

@@ -1,7 +1,8 @@
-//! The first system calls of a new process: one that executes a privileged program must not be traced.
+//! The first system calls of a new process are examined: a process that executes a privileged program must not be
+//! traced.
 //!
-//! The kernel takes the privileges of a set-user-ID program, and a file's capabilities, from a traced process. Wrappers
-//! such as a container's start-up need them.
+//! The kernel denies a traced process the privileges of a set-user-ID program, and a file's capabilities. Wrappers such
+//! as a container's start-up need them.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -15,14 +16,14 @@ use sdm_system::proc;
 
 use crate::sys;
 
-/// Number of stops at system calls, which each has at its begin and at its end.
+/// Number of stops at system calls of a new process. Each call has a stop at its beginning and one at its end.
 const STOPS_MAX: u16 = 512;
-/// Longest path of the kernel's, in bytes.
+/// Maximum length of a path in the kernel, in bytes.
 const PATH_BYTES_MAX: u64 = 4096;
 /// Bits of a file's mode that give its program another user or group.
 const PRIVILEGED: u32 = libc::S_ISUID | libc::S_ISGID;
 
-/// Number of stops at system calls of a new process. A privileged tracer takes no privileges away.
+/// Number of stops at system calls of a new process; 0 for a privileged tracer, which takes no privileges away.
 pub(super) fn limit() -> u16 {
     match geteuid().is_root() {
         true => 0,
@@ -52,8 +53,8 @@ pub(super) fn executes_privileged(id: i32) -> bool {
     mode.is_ok_and(|mode| mode & PRIVILEGED != 0) || sys::has_capabilities(&file)
 }
 
-/// The text at an address of a stopped thread, up to its zero byte. Whole words are read, as the page behind the text
-/// may be missing.
+/// The text at an address of a stopped thread, up to its zero byte. Whole words are read, because the page after the
+/// text may be unmapped.
 fn text(id: i32, address: u64) -> Vec<u8> {
     const WORD: u64 = size_of::<u64>() as u64;
     let mut text = Vec::new();

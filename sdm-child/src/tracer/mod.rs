@@ -4,7 +4,8 @@
 //! released, and gdb attaches: see [`Tracer::let_go`]. The kernel kills the program when its parent ends
 //! (`PTRACE_O_EXITKILL`), just as a program started by gdb ends with gdb.
 //!
-//! The program can be a wrapper's: as long as a process has no MPI, the processes that it starts are traced, too.
+//! A wrapper can start the program. So the children of a process are traced too, as long as that process has not loaded
+//! MPI.
 
 mod causes;
 mod choice;
@@ -48,7 +49,7 @@ pub(crate) enum SeizeRefusal {
 /// The settings for watching a program.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
-    /// True if the program is not to be stopped before an abort or exit.
+    /// True if the program must not be stopped before an abort or exit.
     pub(crate) no_holds: bool,
     /// The rules that recognise runtime libraries.
     pub(crate) fold: FoldRules,
@@ -57,24 +58,24 @@ pub(crate) struct Watch {
 /// A program that this process has seized.
 #[derive(Debug)]
 pub(crate) struct Tracer {
-    /// The traced processes, and one that is released for an inspection.
+    /// The traced processes, and the process that is released for an inspection.
     processes: Processes,
-    /// The process that is taken for the rank's program: the one that was started, or one below it.
+    /// The process that is taken for the rank's program: the one that was started, or a descendant of it.
     program: i32,
-    /// Readable if a thread or the program has changed state.
+    /// Becomes readable when a thread or the program changes state.
     changes: SignalFd,
     watch: Watch,
-    /// The thread that asks for its rank, and is stopped until that is known.
+    /// The thread that is about to ask for its rank, and is stopped until the rank is known.
     asks_rank: Option<i32>,
-    /// The stopped thread, and the cause.
+    /// The stopped thread that needs a debugger, and the cause; `None` if there is none.
     stands: Option<(i32, Cause)>,
     /// True if all threads are to stay stopped until [`Tracer::release`], except for inspections.
     is_held: bool,
     /// The processes whose threads are being released.
     releases: Scope,
-    /// True if the program's threads are, or were, released for an inspection: afterwards it is seized again.
+    /// True from the release of the program for an inspection until it is seized again.
     is_loose: bool,
-    /// Signals to send again to threads of processes, once these are released.
+    /// Signals to send again once the threads are released: process, thread and signal.
     again: Vec<(i32, i32, i32)>,
     /// The exit status of the started process, while processes that it has started are being released.
     status: Option<i32>,
@@ -97,7 +98,7 @@ impl Tracer {
         self.program
     }
 
-    /// The descriptor to poll for reading.
+    /// The descriptor to poll for reading: it reports state changes.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.changes.as_fd()
     }
@@ -107,7 +108,7 @@ impl Tracer {
         self.has_ended
     }
 
-    /// True if the program is released for an inspection, or another process traces it after one.
+    /// True if the program is released for an inspection, or if another process traces it after that.
     pub(crate) fn is_loose(&self) -> bool {
         self.is_loose
     }
@@ -117,7 +118,7 @@ impl Tracer {
         self.has_ended || !self.is_loose && self.processes.threads().next().is_none()
     }
 
-    /// Handles state changes; returns the news to report.
+    /// Handles state changes of the traced processes; returns the news to report.
     pub(crate) fn handle_changes(&mut self) -> Vec<ProgramNews> {
         while let Ok(Some(_)) = self.changes.read_signal() {}
         while !self.is_over() {
@@ -136,7 +137,7 @@ impl Tracer {
         self.handle_changes()
     }
 
-    /// Resumes the threads that are stopped for no other reason.
+    /// Resumes the threads that `hold_all` has stopped and that are stopped for no other reason.
     pub(crate) fn release(&mut self) -> Vec<ProgramNews> {
         self.is_held = false;
         let asks_rank = self.asks_rank;
@@ -147,7 +148,7 @@ impl Tracer {
         self.handle_changes()
     }
 
-    /// Kills the program, and the traced processes around it.
+    /// Kills the program, its wrapper, and all other traced processes.
     pub(crate) fn kill(&self) {
         for pid in self.processes.all.keys().filter(|_| !self.has_ended) {
             // The pids of traced processes are not reused, as this process has not waited for them.
@@ -223,8 +224,9 @@ impl Tracer {
         self.look_whether_free();
     }
 
-    /// Handles an `exec`: the watched addresses are determined anew. A program that cannot be watched runs all the
-    /// same; below the process that was started it is not traced, nor is one that traces others or has another rank.
+    /// Handles an `exec`: the watched addresses are determined again. The started process runs even if it cannot be
+    /// watched. A descendant is no longer traced if it cannot be watched, if it traces others, or if it has another
+    /// rank.
     fn executed(&mut self, pid: i32) {
         let found = Traps::of_new(pid);
         let is_watched = found.is_ok();
@@ -241,7 +243,7 @@ impl Tracer {
         }
     }
 
-    /// Handles a system call among the first of a process.
+    /// Handles a stop at one of the first system calls of a process.
     fn called(&mut self, pid: i32, id: i32) {
         if let Some(process) = self.processes.all.get_mut(&pid) {
             process.calls = process.calls.saturating_sub(1);
@@ -317,7 +319,7 @@ impl Tracer {
         self.processes.arm_all();
     }
 
-    /// Resumes the thread that asks for its rank.
+    /// Resumes the thread that is about to ask for its rank.
     pub(crate) fn go_on_with_rank(&mut self) -> Vec<ProgramNews> {
         if let Some(id) = self.asks_rank.take() {
             self.go_on_or_stay(id);
@@ -325,7 +327,7 @@ impl Tracer {
         self.handle_changes()
     }
 
-    /// Handles a thread that needs a debugger: the others are stopped too, so that their states are of the same
+    /// Handles a thread that needs a debugger. The other threads are stopped too, so that their states are of the same
     /// moment.
     fn hold(&mut self, pid: i32, id: i32, cause: Cause) {
         if self.stands.is_some() {

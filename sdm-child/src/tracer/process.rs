@@ -1,4 +1,4 @@
-//! A process of a rank that is traced: the one that was started, or one below it.
+//! A traced process of a rank: the one that was started, or a descendant of it.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use super::traps::{self, Traps};
 /// A traced process.
 #[derive(Debug)]
 pub(super) struct Process {
-    /// The pid of the process that started it.
+    /// The pid of the parent process.
     pub(super) parent: i32,
     pub(super) threads: BTreeMap<i32, Thread>,
     pub(super) traps: Traps,
     /// True once the program was found to possibly have signal handlers of its own.
     pub(super) own_handlers: bool,
-    /// The name of the program that it has executed; empty for a fork of its parent's.
+    /// The name of the program that the process has executed; empty for a fork of its parent.
     pub(super) name: String,
     /// True for a program that may trace others: its children must not be traced.
     pub(super) is_tracer: bool,
@@ -31,7 +31,7 @@ pub(super) struct Process {
 /// A thread of a process.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
-    /// The signal to deliver on resume; `None` while it runs.
+    /// The signal to deliver when the thread resumes; `None` while it runs.
     pub(super) stood_at: Option<i32>,
     /// The version of the traps in the thread's debug registers, as counted by `Traps::version`.
     pub(super) armed: u32,
@@ -61,7 +61,7 @@ impl Process {
         }
     }
 
-    /// Records that it has executed a program, whose addresses these are.
+    /// Records that the process has executed a program. `traps` has the addresses in that program.
     pub(super) fn executed(&mut self, pid: i32, traps: Traps) {
         self.threads.retain(|known, _| *known == pid);
         self.threads.entry(pid).or_default();
@@ -72,12 +72,12 @@ impl Process {
         self.is_tracer = traps::imports(&process.inside(&program), "ptrace");
     }
 
-    /// True for a fork of its parent, which runs the same program.
+    /// True for a fork of the parent process, which runs the parent's program.
     pub(super) fn is_fork(&self) -> bool {
         self.name.is_empty()
     }
 
-    /// True if new processes that it starts are to be traced: it can be a wrapper, as it has no MPI.
+    /// True if the children of the process are traced: it can be a wrapper, as it has not loaded MPI.
     pub(super) fn leads(&self) -> bool {
         !self.traps.has_mpi() && !self.is_tracer
     }
@@ -108,7 +108,7 @@ impl Process {
     }
 }
 
-/// The `ptrace` options for a process; `leads` if new processes that it starts are to be traced.
+/// The `ptrace` options for a process; `leads` is true if its children are traced.
 pub(super) fn options(leads: bool) -> Options {
     let all = Options::PTRACE_O_TRACEEXEC
         | Options::PTRACE_O_TRACECLONE
@@ -120,7 +120,7 @@ pub(super) fn options(leads: bool) -> Options {
     }
 }
 
-/// The rank that a runtime has put into a process's environment.
+/// The rank that a runtime has put into a process's environment, with the runtime's name; `None` without a rank.
 pub(super) fn rank_of(pid: i32) -> Option<(&'static str, u32)> {
     let environment = proc::of(pid).environment().ok()?;
     let value = |name: &str| {

@@ -9,7 +9,7 @@ use sdm_system::rank_program::Candidate;
 
 use super::process::{Process, Thread, options};
 
-/// Maximum number of times in a row that a process's threads are listed.
+/// Maximum number of times in a row that the threads of a process are listed.
 const LISTINGS_MAX: usize = 16;
 
 /// The processes whose threads are being released.
@@ -22,16 +22,17 @@ pub(super) enum Scope {
     All,
 }
 
-/// The traced processes, and one that is released for an inspection.
+/// The traced processes, and the process that is released for an inspection.
 #[derive(Debug)]
 pub(super) struct Processes {
-    /// The process that was started, whose end is the rank's.
+    /// The process that was started. Its end is the end of the rank.
     pub(super) top: i32,
     pub(super) all: BTreeMap<i32, Process>,
 }
 
 impl Processes {
-    /// True if the process has made calls while it was released, so that the present one is not what it seems.
+    /// True if the process has made MPI calls while it was released: the trap at which it has stopped may then mean
+    /// something else.
     pub(super) fn catches_up(&mut self, pid: i32, id: i32) -> bool {
         let process = self.all.get_mut(&pid);
         process.is_some_and(|it| it.traps.catch_up(id))
@@ -47,14 +48,14 @@ impl Processes {
         self.threads().map(|(_, id)| id).collect()
     }
 
-    /// The process of a traced thread.
+    /// The process of a traced thread; `None` if the thread is not traced.
     pub(super) fn process_of(&self, id: i32) -> Option<i32> {
         self.threads()
             .find(|(_, known)| *known == id)
             .map(|(pid, _)| pid)
     }
 
-    /// Interrupts the running threads for which this is true.
+    /// Interrupts the running threads for which `which` is true.
     pub(super) fn interrupt_running(&self, which: impl Fn(&Process, &Thread) -> bool) {
         for process in self.all.values() {
             let threads = process.threads.iter();
@@ -65,8 +66,8 @@ impl Processes {
         }
     }
 
-    /// Handles a new thread or process, which is traced from its first instruction. Its creator or it itself reports
-    /// it, in either order. `None` if it is not to be traced.
+    /// Handles a new thread or process, which is traced from its first instruction. Its creator and the new thread
+    /// itself report it, in either order. Returns its process; `None` if it must not be traced.
     pub(super) fn adopt(&mut self, id: i32) -> Option<i32> {
         let status = proc::of(id).status().ok()?;
         let pid = status.number("Tgid")?;
@@ -99,8 +100,8 @@ impl Processes {
         }
     }
 
-    /// Interrupts the running threads whose debug registers hold old addresses. They get the present ones when they are
-    /// resumed.
+    /// Interrupts the running threads whose debug registers hold old addresses. They get the present addresses when
+    /// they are resumed.
     pub(super) fn arm_all(&self) {
         self.interrupt_running(|process, thread| thread.armed != process.traps.version);
     }
@@ -150,7 +151,7 @@ impl Processes {
         self.all.iter().map(candidate).collect()
     }
 
-    /// Number of levels of a process below the one that was started.
+    /// Number of levels at which a process is below the started one.
     pub(super) fn depth(&self, pid: i32) -> u64 {
         let parent = |pid: i32| self.all.get(&pid).map(|it| it.parent);
         let mut depth = 0;

@@ -12,8 +12,7 @@ use super::{Freed, ProgramNews, Tracer};
 use crate::sys::{self, Resumption};
 
 impl Tracer {
-    /// Releases all threads for a debugger that then attaches: SIGSTOP stops the process in place of the present
-    /// cause.
+    /// Releases all threads for a debugger that attaches next. SIGSTOP stops the process in place of the present cause.
     pub(crate) fn let_go(&mut self) -> Vec<ProgramNews> {
         self.is_loose = false;
         self.is_held = false;
@@ -21,8 +20,8 @@ impl Tracer {
         self.handle_changes()
     }
 
-    /// Releases the program for an inspection by another process: until [`Tracer::seize_again`] only its end is
-    /// noticed. A program that waits for a debugger is not released.
+    /// Releases the program for an inspection by another process. Until [`Tracer::seize_again`] only the program's end
+    /// is noticed. A program that waits for a debugger is not released.
     pub(crate) fn let_look(&mut self) -> Vec<ProgramNews> {
         if self.stands.is_some() || self.releases != Scope::Nothing {
             return Vec::new();
@@ -35,7 +34,7 @@ impl Tracer {
         self.handle_changes()
     }
 
-    /// Seizes the program again after an inspection. If another process traces the program by then it is left alone.
+    /// Seizes the program again after an inspection. If another process traces the program by then, it is left alone.
     pub(crate) fn seize_again(&mut self) -> Vec<ProgramNews> {
         if !self.is_loose || self.has_ended || self.status.is_some() {
             return Vec::new();
@@ -86,7 +85,7 @@ impl Tracer {
             .retain(|known, it| *known == pid || !it.threads.is_empty());
     }
 
-    /// Releases a process of one thread, which is stopped, and which is not to be traced.
+    /// Releases a stopped process of one thread that must not be traced.
     pub(super) fn let_run(&mut self, pid: i32) {
         self.free(pid);
         self.processes.all.remove(&pid);
@@ -95,7 +94,7 @@ impl Tracer {
         }
     }
 
-    /// Handles the end of the process that was started: the others run on, as they do without a debugger.
+    /// Handles the end of the started process. The other processes run on, as they would without a debugger.
     pub(super) fn top_ended(&mut self, status: i32) {
         self.status = Some(status);
         self.stands = None;
@@ -123,7 +122,7 @@ impl Tracer {
         self.look_whether_free();
     }
 
-    /// True for a thread that is to be released when it stops.
+    /// True for a thread that must be released when it stops.
     pub(super) fn is_released(&self, id: i32) -> bool {
         match self.releases {
             Scope::Nothing => false,

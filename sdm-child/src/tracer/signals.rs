@@ -2,7 +2,7 @@
 
 use nix::libc;
 
-/// Signals at which gdb does not stop a program either, but which it passes on.
+/// Signals that gdb passes on to a program without a stop.
 const PASSED: [i32; 10] = [
     libc::SIGUSR1,
     libc::SIGUSR2,

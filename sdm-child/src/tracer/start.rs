@@ -18,8 +18,8 @@ use super::{SeizeRefusal, Tracer, Watch, signal_of};
 use crate::sys::{self, Resumption};
 
 impl Tracer {
-    /// Starts and seizes a program. `command` is the exec wrapper, which executes the program once a byte comes
-    /// through `release`. Returns before the program's first instruction.
+    /// Starts and seizes a program. `command` is the exec wrapper, which executes the program after it has received a
+    /// byte by `release`. Returns before the program's first instruction.
     pub(crate) fn start(
         mut command: Command,
         mut release: io::PipeWriter,
@@ -79,7 +79,7 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// Continues to the moment at which the process has executed the program.
+    /// Resumes the process until it has executed the program.
     fn come_to_program(&mut self) -> Result<(), SeizeRefusal> {
         loop {
             let changed = sys::next_change(self.processes.top, true);
@@ -107,8 +107,8 @@ impl Tracer {
 
 /// Waits until the wrapper has the program's streams, or has ended, and returns its last message.
 ///
-/// `spawn` returns in the middle of the wrapper's own exec. To a process that is seized meanwhile it is reported, and
-/// would be taken for the program's.
+/// `spawn` returns in the middle of the wrapper's own `exec`. If the process were seized by then, that `exec` would be
+/// reported, and would be taken for the program's.
 fn complaint_of(wrapper: &mut Child) -> Option<String> {
     let mut said = String::new();
     // The wrapper escapes its messages.
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// The wrapper is not in the page cache: its own exec waits for the disk, after `spawn` has returned.
+    /// The wrapper is not in the page cache, so that its own `exec` waits for the disk after `spawn` has returned.
     #[test]
     fn exec_of_the_wrapper_is_not_taken_for_the_programs() {
         let shell = std::env::temp_dir().join(format!("sdm-shell-{}", std::process::id()));

@@ -1,8 +1,8 @@
 //! Addresses at which a program without a gdb is stopped, by the processor's debug registers.
 //!
-//! They change nothing of the program, neither its code nor its children's copy of it. The kernel clears them in a
-//! new thread, so they are set in each. A processor has four of them, so the four in use depend on the program's
-//! progress.
+//! Debug registers change nothing of the program, neither its code nor its children's copy of the code. The kernel
+//! clears them in a new thread, so they are set in each thread. A processor has four of them, so that the four
+//! addresses in use depend on the program's progress.
 
 use std::fs::File;
 use std::path::Path;
@@ -28,11 +28,11 @@ const SLOTS: usize = 4;
 const REGISTERS: usize = std::mem::offset_of!(nix::libc::user, u_debugreg);
 /// The debug register that enables the others (DR7).
 const CONTROL: usize = 7;
-/// The debug register that shows the address hit (DR6).
+/// The debug register that shows at which address the thread has stopped (DR6).
 const STATUS: usize = 6;
 /// Smallest page size of any host, in bytes.
 const PAGE_BYTES: u64 = 4096;
-/// The auxiliary vector's entry with the loader's address.
+/// The entry of the auxiliary vector with the loader's address.
 const AT_BASE: u64 = 7;
 /// The function that the loader calls after it has loaded or unloaded a library.
 const LOADED: &str = "_dl_debug_state";
@@ -53,7 +53,7 @@ const SANITIZERS: [&[u8]; 5] = [
     b"libhwasan",
 ];
 
-/// The purpose of an address.
+/// The reason why threads stop at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trap {
     /// The loader has loaded or unloaded a library.
@@ -62,16 +62,16 @@ pub(super) enum Trap {
     Init,
     /// `MPI_Finalize`.
     Finalize,
-    /// The program is about to ask for its rank.
+    /// The program is about to call `MPI_Comm_rank`.
     Rank,
     /// A function that is about to end the program: `MPI_Abort`, an error handler of MPI's, or `_exit` before
     /// `MPI_Finalize`.
     End,
-    /// `abort`, which ends a program without a handler of its own.
+    /// `abort`, which ends a program that has no handler of its own for SIGABRT.
     Abort,
     /// The check of the use of MPI has found an error.
     Check,
-    /// An address that was watched until recently; a thread can still report it.
+    /// An address that was watched until recently: a thread can still report it.
     Past,
 }
 
@@ -87,7 +87,7 @@ enum Stage {
     Closed,
 }
 
-/// Addresses of the functions of interest, as far as the process has them.
+/// Addresses of the functions to watch, as far as the process has them.
 #[derive(Clone, Debug, Default)]
 struct Functions {
     loaded: Option<u64>,
@@ -99,9 +99,9 @@ struct Functions {
     abort: Option<u64>,
     exit: Option<u64>,
     check_error: Option<u64>,
-    /// The variable with the program's progress, in the library that checks the use of MPI.
+    /// Address of the variable for the program's progress in the library that checks the use of MPI.
     check_stage: Option<u64>,
-    /// The same of Open MPI.
+    /// Address of the variable for the program's progress in Open MPI.
     open_mpi_state: Option<u64>,
 }
 
@@ -119,10 +119,10 @@ pub(super) enum Unwatched {
 pub(super) struct Traps {
     functions: Functions,
     stage: Stage,
-    /// True to not stop programs that are about to end.
+    /// True if programs that are about to end must not be stopped.
     pub(super) without_ends: bool,
     knows_rank: bool,
-    /// True if calls can have been missed: the program was released, and no variable has its progress.
+    /// True if MPI calls can have been missed: the program was released, and no variable shows its progress.
     is_unsure: bool,
     symbols: MpiSymbols,
     /// A number that increases with each change of the addresses.
@@ -138,7 +138,10 @@ impl Traps {
         }
     }
 
-    /// The addresses for a process that has just executed its program, of which nothing has run.
+    /// The addresses for a process that has just executed its program and has run none of its instructions.
+    ///
+    /// # Errors
+    /// The program cannot be watched, for this reason.
     pub(super) fn of_new(pid: i32) -> Result<Self, Unwatched> {
         let process = proc::of(pid);
         let maps = process.maps().map_err(|_| Unwatched::Unreadable)?;
@@ -170,14 +173,14 @@ impl Traps {
         Ok(traps)
     }
 
-    /// The addresses after an `exec`; the version number and the setting `without_ends` continue those from before it.
+    /// The addresses after an `exec`. The version number and the setting `without_ends` are continued from `before`.
     pub(super) fn after(mut self, before: &Self) -> Self {
         self.version += before.version;
         self.without_ends = before.without_ends;
         self
     }
 
-    /// Checks after a load whether MPI was loaded.
+    /// Checks whether MPI was loaded, after the loader has loaded a library.
     pub(super) fn look_again(&mut self, pid: i32) {
         let maps = proc::of(pid).maps().unwrap_or_default();
         let mut files: Vec<&Path> = maps.iter().filter_map(Mapping::file).collect();
@@ -203,8 +206,8 @@ impl Traps {
         }
     }
 
-    /// Looks for MPI's functions and objects in a file. The linker may have put its own copy of a library's object into
-    /// the program, which the library then uses, too.
+    /// Searches a file for MPI's functions and objects. The linker may have put its own copy of a library's object into
+    /// the program, which the library then uses too.
     fn look_in(&mut self, file: &Path, program: &Path, maps: &[Mapping]) {
         const OBJECTS: [&str; 3] = [OPEN_MPI_WORLD, OPEN_MPI_SELF, OPEN_MPI_EMPTY_GROUP];
         const NAMES: [&str; 12] = [
@@ -259,8 +262,8 @@ impl Traps {
         self.version += 1;
     }
 
-    /// True once the process has loaded MPI. The library that checks its use loads it into wrappers, too: there only
-    /// `MPI_Init` counts.
+    /// True once the process has loaded MPI. The library that checks its use loads MPI into wrappers too; with that
+    /// library only a call of `MPI_Init` counts.
     pub(super) fn has_mpi(&self) -> bool {
         match self.functions.check_error {
             Some(_) => self.mpi().0,
@@ -268,7 +271,7 @@ impl Traps {
         }
     }
 
-    /// Whether the program has called `MPI_Init`, and whether it has, or can have, called `MPI_Finalize`.
+    /// True if the program has called `MPI_Init`, and true if it has called `MPI_Finalize` or can have called it.
     pub(super) fn mpi(&self) -> (bool, bool) {
         let closed = self.stage == Stage::Closed;
         (
@@ -315,7 +318,7 @@ impl Traps {
         all.filter(move |(_, trap)| !(self.without_ends && ends.contains(trap)))
     }
 
-    /// The purpose of an address; `None` if it is no trap.
+    /// The purpose of an address; `None` if it is not watched.
     pub(super) fn at(&self, address: u64) -> Option<Trap> {
         let mut all = self.wanted();
         all.find(|(known, _)| *known == address)
@@ -337,7 +340,7 @@ impl Traps {
         self.enter(Stage::Closed);
     }
 
-    /// Records that the program was released, so that its calls were not seen.
+    /// Records that the program was released: calls of `MPI_Init` and `MPI_Finalize` may have been missed.
     pub(super) fn have_missed_calls(&mut self) {
         let known = &self.functions;
         if self.stage == Stage::Open && known.check_stage.or(known.open_mpi_state).is_none() {
@@ -346,8 +349,8 @@ impl Traps {
         }
     }
 
-    /// Learns from a stopped thread of a program, whose progress a variable has, which calls it made while it was
-    /// released for an inspection. True if there were some.
+    /// Learns from the variable for the program's progress whether the program has called `MPI_Init` or `MPI_Finalize`
+    /// while it was released; true if it has. `thread` is a stopped thread.
     pub(super) fn catch_up(&mut self, thread: i32) -> bool {
         let known = &self.functions;
         // Open MPI counts from 1, where initialization begins, to 5, where finalization is complete.
@@ -368,7 +371,7 @@ impl Traps {
         true
     }
 
-    /// Stops watching for the rank.
+    /// Stops watching for calls of `MPI_Comm_rank`.
     pub(super) fn forget_rank(&mut self) {
         self.knows_rank = true;
         self.version += 1;
@@ -435,7 +438,8 @@ pub(super) fn imports(file: &Path, name: &str) -> bool {
     })
 }
 
-/// The addresses of a file's symbols in a process that has loaded it. `None` if the file cannot be read.
+/// The addresses of a file's symbols in a process that has loaded the file; `None` for a symbol that it does not have.
+/// `None` if the file cannot be read.
 fn symbols(file: &Path, maps: &[Mapping], names: &[&str]) -> Option<Vec<Option<u64>>> {
     let start = maps.iter().find(|it| it.file() == Some(file))?.start;
     let cache = ReadCache::new(files::open(file).ok()?);
