@@ -1,5 +1,4 @@
-//! Comparison of the values of tasks, element by element: the first element that differs, and the number of such
-//! elements.
+//! Comparison of the values of tasks by their elements: the first that differs, and the number of those that differ.
 
 use std::collections::HashSet;
 
