@@ -68,7 +68,7 @@ pub struct Service {
     looking: Option<Instant>,
     next_look: Option<Instant>,
     pause: Duration,
-    /// Error of the last query.
+    /// Error of the last query; `None` if it succeeded.
     trouble: Option<String>,
 }
 

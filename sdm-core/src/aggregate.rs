@@ -31,8 +31,8 @@ pub trait Merge: Send + Sync {
     fn finish(&self, acc: Acc, bytes_max: usize) -> Bytes;
 }
 
-/// The merge rules of a protocol, by number; 0 is merging by equality and needs no rule. A closure can hold what its
-/// rules share between commands. A member asks for a rule once per command.
+/// The merge rules of a protocol, by number; `None` for an unknown number. 0 is merging by equality and needs no rule.
+/// A closure can hold state that its rules share between commands. A member asks for a rule once per command.
 pub type Rules = Box<dyn Fn(u16, &[u8]) -> Option<Box<dyn Merge>> + Send + Sync>;
 
 /// Gathers the answers to one command until they are sent to the parent.
@@ -69,7 +69,8 @@ impl BlockIndex {
         Self { hashes, positions }
     }
 
-    /// Finds the block with the same status and the same bytes: the hash finds, the bytes decide.
+    /// Position of the block with the same status and the same bytes; `None` if there is none. The hash finds a
+    /// candidate, the comparison of bytes decides.
     fn position(&self, blocks: &[Block], hash: u128, block: &Block) -> Option<usize> {
         let same = |at: &usize| self.hashes[*at] == hash && is_same(&blocks[*at], block);
         if self.positions.is_empty() {

@@ -186,7 +186,7 @@ pub fn child_runs(slice: &[PlanEntry]) -> Option<Vec<Range<usize>>> {
     Some(runs)
 }
 
-/// As [`child_runs`], the largest subtree first: it takes longest, so it is sent to first.
+/// As [`child_runs`], but the largest subtree first: it takes longest, so it is sent to first.
 #[must_use]
 pub fn child_runs_by_size(slice: &[PlanEntry]) -> Option<Vec<Range<usize>>> {
     let mut runs = child_runs(slice)?;

@@ -149,7 +149,7 @@ pub enum Command {
     /// Runs to a location in the current frame, or without one forward past the current line; answered like
     /// `Continue`.
     Until {
-        /// The location in gdb's syntax.
+        /// The location in gdb's syntax; `None` for the next line in the current frame.
         location: Option<String>,
     },
     /// Runs to a location, or until the current frame returns; answered like `Continue`.

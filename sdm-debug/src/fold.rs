@@ -62,7 +62,7 @@ pub struct RawThread {
     pub name: String,
     /// The frames as reported by gdb, innermost first.
     pub frames: Vec<RawFrame>,
-    /// gdb's message if it could not unwind further, which begins with [`STOPPED`].
+    /// gdb's message if it could not unwind further, which begins with [`STOPPED`]; `None` for a complete stack.
     pub stopped: Option<String>,
 }
 
@@ -326,7 +326,7 @@ pub fn is_of_standard_library(function: &str) -> bool {
 }
 
 /// The frame that represents a run of runtime frames (innermost first): its outermost entry, else its outermost frame
-/// with a name, else its module.
+/// with a name, else its module. `None` for a run without runtime frames.
 fn head(frames: &[RawFrame], kinds: &[Kind]) -> Option<StackFrame> {
     let outermost = |want: &dyn Fn(&RawFrame, Kind) -> bool| {
         let mut run = frames.iter().zip(kinds).rev();

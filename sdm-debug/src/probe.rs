@@ -30,9 +30,10 @@ pub struct TaskProbe {
     /// True if the main thread's innermost user frame has changed since the last complete probe: its place, its
     /// variables, its part of the stack, or its callee-saved registers. `None` if there was no comparison.
     pub inner_changed: Option<bool>,
-    /// True if one of the outer user frames has changed likewise.
+    /// True if one of the outer user frames has changed likewise; `None` if there was no comparison.
     pub outer_changed: Option<bool>,
-    /// The innermost function that the main thread has not left since the last complete probe.
+    /// The innermost function that the main thread has not left since the last complete probe; `None` if there is none,
+    /// or if it is unknown.
     pub within: Option<Within>,
     /// True if the main thread did not run at all since the probe before, although it waits in no system call:
     /// unchanged state then means nothing.
@@ -47,7 +48,7 @@ pub struct TaskProbe {
     pub waits: Option<TaskWaits>,
     /// The processor time since the previous probe, in milliseconds; `None` if nothing was compared.
     pub cpu_ms: Option<u64>,
-    /// State of the process in the kernel.
+    /// State of the process in the kernel; `None` if it could not be read.
     pub process: Option<ProcessState>,
 }
 
@@ -77,8 +78,8 @@ pub struct ProcessState {
 /// The waits of a task's threads.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskWaits {
-    /// The runtime call that the main thread is in. If that call waits for other threads and exactly one other thread
-    /// is in an MPI call, that MPI call instead.
+    /// The runtime call that the main thread is in; `None` if there is none. If that call waits for other threads and
+    /// exactly one other thread is in an MPI call, that MPI call instead.
     pub call: Option<Call>,
     /// The waiting threads that have a user frame, by number.
     pub threads: Vec<ThreadWait>,
@@ -185,9 +186,10 @@ pub struct CallArgument {
     pub role: ArgumentRole,
     /// The expression in the source, or the parameter's name if the argument was read by debug information.
     pub expression: String,
-    /// The value, if it was evaluated and is not an integer.
+    /// The value, if it was evaluated and is not an integer; otherwise `None`.
     pub value: Option<Value>,
-    /// The value, if it is an integer. In merged probes 0, as the tasks' values are kept separately.
+    /// The value, if it is an integer; otherwise `None`. In merged probes it is 0, as the tasks' values are kept
+    /// separately.
     pub number: Option<i64>,
     /// The origin of the value.
     pub known: Known,

@@ -12,7 +12,8 @@ const DIGITS_MAX: usize = 18;
 /// Maximum number of stars in one pattern, which bounds the cost of a comparison.
 const STARS_MAX: usize = 4;
 
-/// The names of a list, in its order. `None` if the list is malformed, or has over a million names or 64 MiB of names.
+/// The names of a list, in its order. `None` if the list is malformed, has a star, has over a million names, or has a
+/// pattern with over 64 MiB of names.
 #[must_use]
 pub fn names(list: &str) -> Option<Vec<String>> {
     let mut all = Vec::new();

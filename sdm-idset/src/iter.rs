@@ -208,14 +208,15 @@ impl fmt::Display for Stride {
 #[derive(Clone)]
 pub struct Strides<'a> {
     ranges: Ranges<'a>,
-    /// Ids without direct neighbours that may still grow to a longer piece.
+    /// Ids without direct neighbours that may still grow to a longer piece; `None` if there are none.
     lone: Option<Stride>,
-    /// The run of consecutive ids after `lone`.
+    /// The run of consecutive ids after `lone`; `None` if there is none.
     run: Option<Stride>,
 }
 
 impl Strides<'_> {
-    /// Takes the piece in `lone`, which no longer grows. If it has only two ids, it returns them one by one.
+    /// Takes the piece in `lone`, which no longer grows; `None` if there is none. If it has only two ids, it returns
+    /// them one by one.
     fn take_lone(&mut self) -> Option<Stride> {
         let piece = self.lone.take()?;
         if piece.count() != 2 {
@@ -225,7 +226,7 @@ impl Strides<'_> {
         Some(Stride::lone(piece.first))
     }
 
-    /// Adds a lone id. Returns the piece that is complete by that, if any.
+    /// Adds a lone id. Returns the piece that this id completes; `None` if it completes none.
     fn add_lone(&mut self, id: u32) -> Option<Stride> {
         let Some(piece) = self.lone else {
             self.lone = Some(Stride::lone(id));

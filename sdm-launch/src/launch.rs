@@ -105,7 +105,7 @@ enum Owner {
 /// Stdout and stderr of all members together.
 struct SharedStreams {
     streams: [Stream; 2],
-    /// Write ends of the pipes; they stay open until all processes have been started.
+    /// Write ends of the pipes; `None` once all processes have been started.
     writers: Option<[PipeWriter; 2]>,
     last_words: LastWords,
 }

@@ -44,8 +44,8 @@ pub struct LaunchSpec {
     pub parts: Vec<Part>,
     /// The hosts to start on, each with its maximum number of servers, for launchers that need them.
     pub hosts: Vec<HostShare>,
-    /// File with the name and key of the session, for servers started by hand. The owner writes it, and only this user
-    /// can read it.
+    /// File with the name and key of the session, for servers started by hand; `None` if there are none. The owner
+    /// writes it, and only this user can read it.
     pub handover: Option<PathBuf>,
     /// The ports for servers, for launchers that give each server its own.
     pub ports: PortRange,
@@ -57,8 +57,8 @@ pub struct LaunchSpec {
     pub fanout: u32,
     /// True if the server is copied to its hosts, and removed there at the end.
     pub stage: bool,
-    /// Path of `sdm-pmix`, which is copied along with the server if each host has a PMIx server. Only launchers that
-    /// copy the server themselves use it.
+    /// Path of `sdm-pmix`, which is copied along with the server if each host has a PMIx server; otherwise `None`. Only
+    /// launchers that copy the server themselves use it.
     pub pmix: Option<PathBuf>,
     /// Total number of processes, servers included, for which the system must have room. A launcher that starts them on
     /// this machine checks this first.

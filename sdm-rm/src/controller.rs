@@ -33,7 +33,7 @@ pub struct Controller {
     base: u32,
     state: Manager,
     trouble: Option<Trouble>,
-    /// The manager's last error, while its machine is not up.
+    /// The manager's last error; `None` while its machine is up.
     complaint: Option<String>,
     client: Option<Client>,
     store: Option<Store>,
@@ -42,7 +42,8 @@ pub struct Controller {
     /// Time of the agent's last message; `None` before the first.
     heard: Option<Instant>,
     owes: BTreeMap<u32, (Instant, &'static str)>,
-    /// The command whose completion shows that the agent has reported all elements known when it was sent.
+    /// The command whose completion shows that the agent has reported all elements known when it was sent; `None`
+    /// before it is sent.
     first_look: Option<u32>,
     queries: Queries,
     purposes: BTreeMap<u32, Purpose>,

@@ -14,7 +14,7 @@ const PAUSE_OF_QUERY: u32 = 5;
 pub struct Queries {
     /// True if the agent knows the command LOOK.
     is_known: bool,
-    /// The command that has not been answered, and the time at which it was sent.
+    /// The command that has not been answered, and the time at which it was sent; `None` if there is none.
     running: Option<(u32, Instant)>,
     /// Start time of the last complete query of the elements; `None` before the first.
     read_at: Option<Instant>,

@@ -49,7 +49,7 @@ impl Store {
         )
     }
 
-    /// Returns the next error in the agent's events.
+    /// Returns the next error in the agent's events; `None` if there is none.
     pub fn poll_error(&mut self) -> Option<String> {
         let listener = self.listener?;
         loop {

@@ -29,8 +29,8 @@ pub(crate) fn payload_of(result: Result<Reply, Failure>) -> (Status, Bytes) {
 #[derive(Default)]
 pub(crate) struct Outbox {
     list: Vec<ParentMessage>,
-    /// The command that is being answered, with its answers so far. Any other output ends it, because a later answer
-    /// must not overtake that output.
+    /// The command that is being answered, with its answers so far; `None` after any other output, because a later
+    /// answer must not overtake that output.
     answers: Option<(CommandId, Aggregate)>,
 }
 

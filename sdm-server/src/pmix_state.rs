@@ -17,7 +17,7 @@ use crate::spawned_programs::Spawning;
 #[derive(Default)]
 pub(crate) struct Hosted {
     pub(crate) server: Option<PmixServer>,
-    /// The settings of the backend, until it is set up.
+    /// The settings of the backend, and the waiting commands; `None` once the backend is set up.
     pub(crate) setting_up: Option<SettingUp>,
     /// The job's tasks on other nodes.
     pub(crate) others: IdSet,

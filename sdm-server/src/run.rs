@@ -260,15 +260,15 @@ struct Server {
     signals: SignalFd,
     /// The state inherited from the launcher that is meant for the programs.
     inherited: Inherited,
-    /// The reason why there is no backend although one was requested.
+    /// The reason for which there is no backend although one was requested; otherwise `None`.
     stopped: Option<Failure>,
-    /// The process that started this one, if this one ends with it.
+    /// The process that started this one; `None` if this process does not end with it.
     starter: Option<Starter>,
     /// The copied program file of this process, if there is one that must be removed.
     copy: Copy,
     /// True if the session is over and detached programs still run.
     alone: bool,
-    /// The listener for shims, until the server gets its tasks.
+    /// The listener for shims; `None` once the server has its tasks.
     shims: Option<ShimListener>,
     /// The PMIx server of this node, if there is one, and work that waits for it.
     hosted: Hosted,

@@ -355,7 +355,8 @@ impl ShimProcess {
         }
     }
 
-    /// Forwards the launcher's request to end to the server. Returns the exit code if there is nothing to wait for.
+    /// Forwards the launcher's request to end to the server. Returns the exit code if there is nothing to wait for,
+    /// otherwise `None`.
     fn take_signals(&mut self) -> Option<u8> {
         while let Ok(Some(signal)) = self.signals.read_signal() {
             let orphaned = self.starter.is_gone();
@@ -388,7 +389,7 @@ impl ShimProcess {
         Ok(())
     }
 
-    /// Carries out actions that are due. Returns the exit code if this process has to end.
+    /// Carries out actions that are due. Returns the exit code if this process has to end, otherwise `None`.
     fn is_over(&mut self) -> Result<Option<u8>> {
         if !self.is_served && !self.shim.has_children() {
             self.last_moment = None;

@@ -382,19 +382,20 @@ impl Stat {
         self.field(6)
     }
 
-    /// The kernel's flags of the process (`PF_` in the kernel's `sched.h`).
+    /// The kernel's flags of the process (`PF_` in the kernel's `sched.h`); `None` if they are missing in the file.
     #[must_use]
     pub fn flags(&self) -> Option<u32> {
         self.field(9)
     }
 
-    /// Processor time of all threads of the process, in clock ticks.
+    /// Processor time of all threads of the process, in clock ticks; `None` if it is missing in the file.
     #[must_use]
     pub fn cpu_ticks(&self) -> Option<u64> {
         self.field::<u64>(14)?.checked_add(self.field(15)?)
     }
 
-    /// Start time of the process, in clock ticks since boot. Together with the pid it identifies a process uniquely.
+    /// Start time of the process, in clock ticks since boot; `None` if it is missing in the file. Together with the pid
+    /// it identifies a process uniquely.
     #[must_use]
     pub fn began_ticks(&self) -> Option<u64> {
         self.field(22)

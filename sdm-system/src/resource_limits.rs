@@ -91,8 +91,8 @@ fn of_groups(controller: &str, [max_file, used_file]: [&str; 2]) -> Vec<Bound> {
     bounds
 }
 
-/// The directory that a line of `/proc/self/cgroup` names, if it may have this controller: `0::/user.slice` or
-/// `8:pids:/user.slice`.
+/// The directory that a line of `/proc/self/cgroup` names: `0::/user.slice` or `8:pids:/user.slice`. `None` if the line
+/// is not about this controller.
 fn group_of(line: &str, controller: &str) -> Option<PathBuf> {
     let (_, rest) = line.split_once(':')?;
     match rest.split_once(':')? {

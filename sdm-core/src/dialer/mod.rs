@@ -127,9 +127,9 @@ pub struct Dialer {
     pause: Duration,
     started: Instant,
     tries: u32,
-    /// The address and the error of the last failed attempt.
+    /// The address and the error of the last failed attempt; `None` before the first failure.
     last: Option<(ConnectionString, String)>,
-    /// The address and the error of the last wrong peer: a better hint than `last`.
+    /// The address and the error of the last wrong peer, a better hint than `last`; `None` if there was none.
     stranger: Option<(ConnectionString, String)>,
     /// Counts of the wrong peers at each place, by place index.
     met: Vec<WrongPeers>,
@@ -328,7 +328,7 @@ impl Dialer {
         self.end_round(now);
     }
 
-    /// The first place from `from` on where the child may still be.
+    /// Index of the first place from `from` on where the child may still be; `None` if there is none.
     fn first_left(&self, now: Instant, from: usize) -> Option<usize> {
         (from..self.met.len()).find(|at| self.may_be(now, *at))
     }

@@ -85,7 +85,8 @@ pub struct Link {
     heartbeat: Heartbeat,
     handshake_wait: Duration,
     handshake_until: Instant,
-    /// The last ping to answer: of several only one needs a pong, so that they cannot pile up.
+    /// Nonce of the last ping that is still to be answered; `None` if there is none. Of several pings only the last
+    /// needs a pong, so that pongs cannot pile up.
     pong_due: Option<u64>,
 }
 
@@ -330,7 +331,7 @@ impl Link {
         Ok(())
     }
 
-    /// Returns the next event for the owner.
+    /// Returns the next event for the owner; `None` if there is none.
     pub fn poll_event(&mut self) -> Option<LinkEvent> {
         let event = self.events.pop_front();
         if event.is_none() && self.events.capacity() > 16 {
@@ -411,7 +412,7 @@ impl Link {
         Ok(())
     }
 
-    /// Time of the next call of [`Link::handle_timeout`].
+    /// Time of the next call of [`Link::handle_timeout`]; `None` if no call is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self.stage {

@@ -10,10 +10,10 @@ use crate::ids::{Attempt, CommandId};
 use crate::message::Block;
 
 impl Link {
-    /// Handles received bytes as [`Link::handle_bytes`] does, with a fast path for a single message in one record,
-    /// as most commands and answers are. Such a message is returned as the body without its frame's length, in
-    /// place in `input`. The message is not queued. It counts as taken after [`Link::take_message_bytes`], or once
-    /// the owner has decoded it as a message of the control lane.
+    /// Handles received bytes as [`Link::handle_bytes`] does, with a fast path for a single message in one record, as
+    /// most commands and answers are. Such a message is returned as the body without its frame's length, in place in
+    /// `input`; `None` stands for any other input. The message is not queued. It counts as taken after
+    /// [`Link::take_message_bytes`], or once the owner has decoded it as a message of the control lane.
     pub(crate) fn handle_received<'a>(
         &mut self,
         now: Instant,

@@ -150,8 +150,8 @@ impl Member {
         silent.map(|(id, _)| *id)
     }
 
-    /// Takes the bytes that are to be written to a link now. To be called only when the bytes returned
-    /// before have been written: control messages can overtake data that is not taken yet.
+    /// Appends to `out` the bytes that are to be written to a link now. Returns false if there are none. Call it only
+    /// when the bytes returned before have been written: control messages can overtake data that is not taken yet.
     pub fn poll_transmit(&mut self, now: Instant, id: LinkId, out: &mut Vec<u8>) -> bool {
         let Some(peer) = self.peers.get_mut(&id) else {
             return false;

@@ -106,7 +106,7 @@ struct Peer {
     owed: u32,
     /// The window that this end grants to the other end, in bytes.
     window: u32,
-    /// Time at which the link has to be polled, as in [`Member::deadlines`].
+    /// Time at which the link has to be polled, as in [`Member::deadlines`]; `None` if no poll is due.
     due: Option<Instant>,
 }
 
@@ -114,7 +114,7 @@ struct Peer {
 struct Dialing {
     request: ConnectRequest,
     dialer: Dialer,
-    /// The attempt under way.
+    /// The link of the attempt under way; `None` between attempts.
     link: Option<LinkId>,
     wake: Option<Instant>,
 }
@@ -182,12 +182,12 @@ impl Member {
         links.sum::<usize>() + self.node.bulk_bytes()
     }
 
-    /// Returns the next output, oldest first.
+    /// Returns the next output, oldest first; `None` if there is none.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// Time of the next call of [`Member::handle_timeout`].
+    /// Time of the next call of [`Member::handle_timeout`]; `None` if no call is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let link = self.deadlines.first().map(|(due, _)| *due);

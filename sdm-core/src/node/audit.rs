@@ -14,7 +14,7 @@ use crate::limits;
 pub struct AuditError {
     /// The member whose state is inconsistent.
     pub who: ServerId,
-    /// The command concerned, where the violation is about one.
+    /// The command of a violation that is about one; otherwise `None`.
     pub command: Option<CommandId>,
     /// The invariant that is violated.
     pub what: Disagreement,

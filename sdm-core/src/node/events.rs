@@ -21,7 +21,7 @@ pub(super) struct Window {
     /// Number of distinct events in all rounds.
     count: usize,
     bytes: usize,
-    /// Time at which the oldest waiting event happened, anywhere below.
+    /// Origin time of the oldest waiting event, at whichever member below it happened; `None` if no event waits.
     oldest: Option<Instant>,
     due: Option<Instant>,
 }

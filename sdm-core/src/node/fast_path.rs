@@ -54,8 +54,8 @@ impl Node {
             && !self.has_executed(id)
     }
 
-    /// Passes a command to the own tasks, and returns the answer if they have it at once. Otherwise the command is
-    /// open from now on, as after [`Node::handle_message`] and its execution.
+    /// Passes a command to the own tasks, and returns the answer if they have it at once. Otherwise it returns `None`,
+    /// and the command is open from now on, as after [`Node::handle_message`] and its execution.
     pub(crate) fn execute_at_once(
         &mut self,
         now: Instant,

@@ -163,7 +163,7 @@ impl Fuzz {
         LinkId(self.next_link)
     }
 
-    /// The child with this number, modulo the number of children, and its link.
+    /// The child with this number, modulo the number of children, and its link; `None` if there are no children.
     fn child(&self, number: u8) -> Option<(ServerId, Option<LinkId>)> {
         let children: Vec<_> = self.node.children().collect();
         let at = usize::from(number).checked_rem(children.len())?;

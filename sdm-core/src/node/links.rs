@@ -18,7 +18,7 @@ use crate::topology;
 pub(super) struct Parent {
     pub(super) server: ServerId,
     pub(super) link: LinkId,
-    /// The parts received so far of a plan that is incomplete.
+    /// The parts received so far of an incomplete plan; `None` if no plan is incomplete.
     pub(super) gathering: Option<Box<PartialPlan>>,
 }
 
@@ -93,7 +93,7 @@ impl Child {
         &self.reach
     }
 
-    /// The link that commands can take now.
+    /// The link over which commands can be sent now; `None` if the child is connecting or silent.
     pub(super) fn link_up(&self) -> Option<LinkId> {
         match self.state {
             ChildState::Up(link) => Some(link),
@@ -142,7 +142,7 @@ pub(super) fn tasks_of(slice: &[PlanEntry]) -> IdSet {
 const FEW_CHILDREN: usize = 8;
 
 impl Node {
-    /// Index in `children` of the child behind a link.
+    /// Index in `children` of the child behind a link; `None` if the link leads to no child.
     pub(super) fn child_of(&mut self, link: LinkId) -> Option<usize> {
         if self.parent_link() == Some(link) {
             return None;

@@ -244,7 +244,7 @@ impl Node {
         self.epoch
     }
 
-    /// The link to the parent, while there is one.
+    /// The link to the parent; `None` while there is no parent.
     #[must_use]
     pub fn parent_link(&self) -> Option<LinkId> {
         self.parent.as_ref().map(|parent| parent.link)
@@ -263,7 +263,7 @@ impl Node {
         IdSet::union_all(below.chain([&self.local]))
     }
 
-    /// Returns the next action, oldest first.
+    /// Returns the next action, oldest first; `None` if there is none.
     pub fn poll_action(&mut self) -> Option<Action> {
         let action = self.actions.pop_front();
         if action.is_none() && self.actions.capacity() > ACTIONS_KEPT {
@@ -283,7 +283,7 @@ impl Node {
         std::mem::swap(&mut self.actions, other);
     }
 
-    /// Time of the next call of [`Node::handle_timeout`].
+    /// Time of the next call of [`Node::handle_timeout`]; `None` if no call is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let commands = self.open.iter().filter_map(OpenCommand::timeout);

@@ -32,11 +32,11 @@ pub(super) struct OpenCommand {
     pub(super) late: IdSet,
     pub(super) untold_missing: Missing,
     pub(super) untold_lost: IdSet,
-    /// Origin time of the oldest result that has not been sent, anywhere below.
+    /// Origin time of the oldest result that has not been sent, at whichever member below; `None` if all were sent.
     pub(super) oldest: Option<Instant>,
     /// Time at which open destinations become missing; `None` for no time limit.
     pub(super) deadline: Option<Instant>,
-    /// Time at which the gathered results are sent.
+    /// Time at which the gathered results are sent; `None` if no time is set.
     pub(super) flush_at: Option<Instant>,
     /// The attempt that all children were sent at first.
     pub(super) attempt: Attempt,

@@ -35,7 +35,7 @@ impl Orphan {
 
 /// A session that is being ended.
 pub(super) struct Shutdown {
-    /// Reason for the loss of the parent, if that loss ended the member.
+    /// Reason for the loss of the parent, if that loss has ended the member; otherwise `None`.
     parentless: Option<Cow<'static, str>>,
     local_down: bool,
     told: bool,
@@ -140,7 +140,7 @@ impl Node {
         }
     }
 
-    /// Reason for the loss of the parent, if this member ends because of that loss and not on request.
+    /// Reason for the loss of the parent, if this member ends because of that loss. `None` if it ends on request.
     #[must_use]
     pub fn parentless(&self) -> Option<&str> {
         self.ending.as_ref()?.parentless.as_deref()

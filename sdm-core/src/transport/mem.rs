@@ -41,7 +41,7 @@ struct EndpointId(u64);
 /// One end of a connection.
 struct End {
     owner: EndpointId,
-    /// The other end, while it is open.
+    /// The other end; `None` once it is closed.
     peer: Option<ConnId>,
     /// Bytes to receive, at most [`BUFFER_BYTES_MAX`].
     inbox: VecDeque<u8>,

@@ -161,12 +161,12 @@ impl Line {
         self.packets.push_back((due, Packet::End(end)));
     }
 
-    /// Arrival time of the first packet in flight.
+    /// Arrival time of the first packet in flight; `None` if there is none.
     pub(super) fn due_at(&self) -> Option<Instant> {
         self.packets.front().map(|(due, _)| *due)
     }
 
-    /// The first packet, if it has arrived by `now`.
+    /// The first packet if it has arrived by `now`; otherwise `None`.
     pub(super) fn due(&self, now: Instant) -> Option<&Packet> {
         let (due, packet) = self.packets.front()?;
         (*due <= now).then_some(packet)

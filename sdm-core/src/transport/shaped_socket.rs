@@ -22,9 +22,9 @@ const READ_BYTES: usize = 64 << 10;
 /// Sockets of which some are slowed down to a given latency and bandwidth.
 pub struct Shaped {
     inner: TcpTransport,
-    /// Shape of connections that are made from now on, and its timer.
+    /// Shape of connections that are made from now on, and its timer; `None` if they are not slowed down.
     shape: Option<(Shape, TimerFd)>,
-    /// Time at which the timer expires.
+    /// Time at which the timer expires; `None` if it is not set.
     armed: Option<Instant>,
     /// The hosts at which this member listens.
     own: Vec<String>,
@@ -92,7 +92,7 @@ impl Shaped {
         (!shape.between_hosts || !within).then_some(*shape)
     }
 
-    /// Time of the next timer event over all connections.
+    /// Time of the next timer event over all connections; `None` if none is due.
     fn next_at(&self) -> Option<Instant> {
         self.shaped.values().filter_map(Lines::next_at).min()
     }
@@ -198,7 +198,7 @@ impl Lines {
         self.connected && !self.stuck
     }
 
-    /// Time of the connection's next timer event.
+    /// Time of the connection's next timer event; `None` if none is due.
     fn next_at(&self) -> Option<Instant> {
         let sent = self.out.due_at().filter(|_| self.can_send());
         let come = self.into.due_at().filter(|_| !self.told || self.closed);

@@ -148,7 +148,7 @@ pub fn statement(line: impl Fn(u32) -> Option<String>, at: u32, form: Form) -> S
     tidy(&text)
 }
 
-/// The arguments of a call in a Fortran statement; see [`super::call_arguments`].
+/// The arguments of a call in a Fortran statement; `None` as for [`super::call_arguments`].
 #[must_use]
 pub fn fortran_arguments(statement: &str, function: &str) -> Option<Vec<String>> {
     in_plain(statement, function)
@@ -228,7 +228,8 @@ pub fn array_names(expression: &str) -> Option<Vec<&str>> {
     super::is_harmless(&plain).then_some(names)
 }
 
-/// Start of the designator at the end of a text: of `a%b(i)%c` in `x + a%b(i)%c`.
+/// Start of the designator at the end of a text: of `a%b(i)%c` in `x + a%b(i)%c`. `None` if the text does not end in
+/// one.
 fn designator(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut begin = text.len();

@@ -33,7 +33,8 @@ pub fn started_collectives(text: &str, request: &str) -> BTreeSet<String> {
     found
 }
 
-/// The first function that a text calls to poll for a message or a request: `MPI_Test`. Fortran names match in any case.
+/// The first function that a text calls to poll for a message or a request: `MPI_Test`. `None` if there is none.
+/// Fortran names match in any case.
 #[must_use]
 pub fn polling_function(text: &str) -> Option<String> {
     let text = without_comments(text);

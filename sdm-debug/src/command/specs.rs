@@ -91,7 +91,7 @@ pub struct LookSpec {
     pub pids: Vec<(u32, i32)>,
     /// True for every frame of every thread, without folding.
     pub full: bool,
-    /// The options of a probe, if states are wanted in place of stacks.
+    /// The options of a probe; `None` if stacks are wanted and not states.
     pub probe: Option<ProbeSpec>,
 }
 

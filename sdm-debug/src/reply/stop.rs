@@ -9,11 +9,11 @@ use super::{Frame, Value};
 pub struct Stop {
     /// The reason of the stop.
     pub reason: StopReason,
-    /// The selected frame. Its level is 0 also if the task stopped inside a runtime, since the depth inside differs
-    /// between tasks that wait in the same place.
+    /// The selected frame; `None` if unknown. Its level is 0 also if the task stopped inside a runtime, since the depth
+    /// inside differs between tasks that wait in the same place.
     pub frame: Option<Frame>,
-    /// The outermost runtime function above the selected frame, if the stop was inside one: `MPI_Recv`. In that case
-    /// the innermost user frame is selected.
+    /// The outermost runtime function above the selected frame: `MPI_Recv`. `None` if the stop was not inside a
+    /// runtime. Inside a runtime the innermost user frame is selected.
     pub inside: Option<String>,
     /// The source line of the frame; `None` if unknown.
     pub source: Option<String>,

@@ -106,7 +106,7 @@ pub fn fuzz_array(bytes: &[u8]) {
     }
 }
 
-/// A number, or 0 and 1 for the truth values of C and Fortran.
+/// A number, or 0 and 1 for the truth values of C and Fortran; `None` for any other text.
 fn element(text: &str) -> Option<Parsed> {
     let int = |value| Some(Parsed::Finite(Number::Int(value)));
     match text.trim() {

@@ -29,9 +29,9 @@ pub struct Stats {
     pub mean: f64,
     /// Sum of the squared deviations from the mean, within rounding.
     pub squares: f64,
-    /// The smallest finite number.
+    /// The smallest finite number; `None` if there is no finite number.
     pub min: Option<Extreme>,
-    /// The largest finite number.
+    /// The largest finite number; `None` if there is no finite number.
     pub max: Option<Extreme>,
     /// Tasks that answered `nan`.
     pub not_a_number: Who,

@@ -33,11 +33,11 @@ const OWN: &str = "SDM_";
 /// The process of a core file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CoreProcess {
-    /// The pid of the process.
+    /// The pid of the process; `None` if it is not in the file.
     pub pid: Option<u32>,
-    /// The rank that the runtime had assigned.
+    /// The rank that the runtime had assigned to the process; `None` if it is not in the file.
     pub rank: Option<u32>,
-    /// The path by which its program was started.
+    /// The path by which the program was started; `None` if it is not in the file.
     pub program: Option<PathBuf>,
 }
 

@@ -105,7 +105,7 @@ pub enum JobError {
     Namespaces {
         pid: i32,
         program: String,
-        /// Name of the process's owner, if it is another user.
+        /// Name of the process's owner; `None` if it is this user.
         owner: Option<String>,
         namespaces: Vec<String>,
     },

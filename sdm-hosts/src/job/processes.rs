@@ -173,7 +173,8 @@ fn read(pid: i32, process: &proc::Process) -> Option<Process> {
     })
 }
 
-/// Real user id of a process, and whether the process belongs to that user alone: no other effective ids, and dumpable.
+/// Real user id of a process, and true if the process belongs to that user alone: it has no other user id, and is
+/// dumpable. `None` if this cannot be read.
 pub(super) fn owner(process: &proc::Process) -> Option<(u32, bool)> {
     let ids = process.status().ok()?.ids("Uid")?;
     // For a process that is not dumpable, root owns all files in the folder, but not the folder itself.

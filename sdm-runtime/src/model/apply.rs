@@ -376,7 +376,7 @@ impl Store {
         self.publish(out, Kind::Node, of_nodes);
     }
 
-    /// Sets the state of the manager itself.
+    /// Sets the state of the manager itself. Returns false if its present state has no transition to the new one.
     pub(super) fn set_state(&mut self, out: &mut Out, to: usize) -> bool {
         let kind = Kind::ResourceManager;
         let states = States::of(kind);

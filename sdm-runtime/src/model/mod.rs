@@ -182,7 +182,7 @@ impl Model {
         self.managers.keys().copied()
     }
 
-    /// The number of a manager's own element, its base id.
+    /// The number of a manager's own element, its base id; `None` for an unknown manager.
     #[must_use]
     pub fn base(&self, manager: ManagerId) -> Option<u32> {
         self.managers.get(&manager).map(|store| store.base)
@@ -194,7 +194,7 @@ impl Model {
         self.managers.get(&manager)?.stale.as_deref()
     }
 
-    /// The definitions of a manager's attributes.
+    /// The definitions of a manager's attributes; `None` for an unknown manager.
     #[must_use]
     pub fn definitions(&self, manager: ManagerId) -> Option<&Definitions> {
         self.managers.get(&manager).map(|store| &store.definitions)
@@ -213,7 +213,7 @@ impl Model {
         store.map(|store| store.id(number)).unwrap_or_default()
     }
 
-    /// All elements of a kind.
+    /// All elements of a kind; `None` for an unknown manager.
     #[must_use]
     pub fn elements(&self, manager: ManagerId, kind: Kind) -> Option<&RoaringBitmap> {
         self.managers
@@ -221,7 +221,7 @@ impl Model {
             .map(|store| &store.table(kind).ids)
     }
 
-    /// The children of a kind that an element has.
+    /// The children of a kind that an element has; `None` if there are none.
     #[must_use]
     pub fn children(&self, manager: ManagerId, parent: u32, kind: Kind) -> Option<&RoaringBitmap> {
         self.managers
@@ -242,7 +242,7 @@ impl Model {
         &table.ids - others
     }
 
-    /// The element that an element is a child of.
+    /// The parent of an element; `None` for an unknown element.
     #[must_use]
     pub fn parent(&self, manager: ManagerId, kind: Kind, element: u32) -> Option<u32> {
         let table = self.managers.get(&manager)?.table(kind);
@@ -253,7 +253,7 @@ impl Model {
         u32::try_from(parent??).ok()
     }
 
-    /// One attribute of one element.
+    /// The value of an element's attribute; `None` if the element does not have it.
     #[must_use]
     pub fn value(
         &self,
@@ -270,7 +270,7 @@ impl Model {
             .flatten()
     }
 
-    /// The state of an element; without one, of the manager itself.
+    /// The state of an element, or of the manager if `element` is `None`. Returns `None` for an unknown one.
     #[must_use]
     pub fn state(&self, manager: ManagerId, kind: Kind, element: Option<u32>) -> Option<Value> {
         let element = element.or_else(|| self.base(manager))?;

@@ -217,7 +217,7 @@ impl States {
         }
     }
 
-    /// Index of a word, or of an alias, in [`words`](Self::words).
+    /// Index of a word, or of an alias, in [`words`](Self::words); `None` for an unknown word.
     #[must_use]
     pub fn index(&self, word: &str) -> Option<usize> {
         let alias = self.aliases.iter().find(|(alias, _)| *alias == word);

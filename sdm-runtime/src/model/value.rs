@@ -29,8 +29,8 @@ pub enum AttributeType {
 /// Format of a date, and the range of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DateBounds {
-    /// Format in addition to ISO 8601, in the language of `strptime`: of PTP's styles those of English locales
-    /// whose texts name no time zone.
+    /// Format that is accepted in addition to ISO 8601, for `strptime`; `None` for no other. PTP's styles are supported
+    /// for English locales, if their texts name no time zone.
     pub format: Option<&'static str>,
     /// The earliest allowed date, in seconds of Unix time.
     pub min: i64,

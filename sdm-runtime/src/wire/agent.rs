@@ -152,8 +152,8 @@ impl Agent {
         self.output.len()
     }
 
-    /// The next command for the owner, which answers with [`complete`](Self::complete). Nothing is read while the
-    /// output is full.
+    /// The next command for the owner, which answers with [`complete`](Self::complete). `None` if no whole command has
+    /// arrived, or while the output is full: nothing is read then.
     ///
     /// # Errors
     /// The bytes are no messages; the session is to be closed.

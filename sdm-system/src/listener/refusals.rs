@@ -15,7 +15,7 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// Counts a refusal; returns the line to log now, if one is due.
+    /// Counts a refusal. Returns the line to log now; `None` if no line is due.
     pub fn line(&mut self, now: Instant, why: &dyn Display) -> Option<String> {
         if self.said.is_some_and(|said| now < said + SAY_EVERY) {
             self.unsaid += 1;

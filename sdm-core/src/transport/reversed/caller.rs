@@ -97,7 +97,7 @@ impl Caller {
         self.state = CallState::Pause(until);
     }
 
-    /// Handles an event of the waiting connection; returns all other events.
+    /// Handles an event of the waiting connection, and returns `None`. Returns any other event unchanged.
     pub(super) fn take(
         &mut self,
         inner: &mut impl Transport,
