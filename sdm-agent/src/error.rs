@@ -18,7 +18,7 @@ pub enum ManagerError {
     Program {
         /// Name of the program.
         program: String,
-        /// Its error message, or its exit status.
+        /// Error message of the program, or its exit status.
         words: String,
     },
     /// The output of one of Slurm's programs cannot be parsed: the program, and the fault.

@@ -33,7 +33,7 @@ impl<T: Read + AsFd> ReadFd for T {}
 pub trait WriteFd: Write + AsFd {}
 impl<T: Write + AsFd> WriteFd for T {}
 
-/// Serves a client until it has ended the session or is gone, with element ids of this form.
+/// Serves a client until it has ended the session or has disconnected. `ids` is the form of the elements' ids.
 ///
 /// # Errors
 /// The client's bytes are no messages, or the manager's thread is gone.

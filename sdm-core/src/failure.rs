@@ -22,7 +22,7 @@ pub mod codes {
 /// The longest text or hint of a failure, in bytes: a longer one is cut.
 pub const FAILURE_TEXT_BYTES_MAX: usize = 4 << 10;
 
-/// A failed answer as it travels.
+/// A failed answer in the form in which the tree carries it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RawFailure {
     /// Kind of the failure: one of [`codes`], or a code of the carried protocol.

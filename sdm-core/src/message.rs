@@ -151,16 +151,16 @@ impl std::fmt::Debug for Slice {
     }
 }
 
-/// One member in a plan: a tree written in preorder.
+/// One member in a plan. A plan is a tree written in preorder.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlanEntry {
     /// The member that the entry describes: the master or a server.
     pub server: ServerId,
     /// Number of entries of the member's subtree, itself included: 1 or more.
     pub subtree_count: u32,
-    /// The tasks that it owns; none for the master.
+    /// The tasks that the member owns; none for the master.
     pub tasks: IdSet,
-    /// The host it runs on, as it calls itself.
+    /// Name of the member's host, as the host calls itself.
     pub host: Arc<str>,
     /// Addresses at which the member listens, best first: numeric `tcp://address:port`, or
     /// `tcp://address:port-last` where its port in that range was not announced.
@@ -170,13 +170,13 @@ pub struct PlanEntry {
 /// A command for a set of tasks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CommandMessage {
-    /// Its id, which rises within a session and is never reused.
+    /// Id of the command, which rises within a session and is never reused.
     pub id: CommandId,
     /// Number of this request. A repeated request over the same link has a higher number.
     pub attempt: Attempt,
     /// The tasks that are to execute it.
     pub destination: IdSet,
-    /// The lane that it takes.
+    /// The lane that the command takes.
     pub lane: Lane,
     /// Determines at which time each member sends the answers up.
     pub sync: SyncPolicy,
@@ -224,7 +224,7 @@ pub enum Status {
 pub struct Block {
     /// Whether the payload is an answer, a failure, or left out.
     pub status: Status,
-    /// The tasks that gave it, never empty.
+    /// The tasks that gave the answer, never empty.
     pub sources: IdSet,
     /// The answer; empty for [`Status::Others`].
     pub payload: Bytes,
@@ -262,7 +262,7 @@ pub struct EventMessage {
 /// One distinct event and all its sources.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EventBlock {
-    /// The tasks that it happened to, never empty.
+    /// The tasks to which the event happened, never empty.
     pub sources: IdSet,
     /// The event itself, opaque to the tree.
     pub payload: Bytes,

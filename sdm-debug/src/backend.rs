@@ -170,8 +170,8 @@ pub enum InterestChange {
 pub struct Program {
     /// The task.
     pub task: TaskId,
-    /// Its debugged process; `None` if there is none.
+    /// Pid of the debugged process; `None` if there is none.
     pub pid: Option<i32>,
-    /// The state of its task.
+    /// The state of the task.
     pub state: TaskState,
 }

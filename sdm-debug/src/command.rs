@@ -21,8 +21,8 @@ pub enum Command {
     /// Starts the program and runs it to `main`. [`crate::Reply::Stopped`] at `main` (or at the entry point) answers
     /// it, or the program's end. Fails: `no_gdb`, `no_program`, `not_found`, `already_running`.
     Start(StartSpec),
-    /// Attaches to running processes, one per task: answered by [`crate::Reply::Stopped`]. It fails for a task
-    /// without a pid here. Fails: `no_gdb`, `attach_failed`.
+    /// Attaches to running processes, one per task: answered by [`crate::Reply::Stopped`]. Fails: `no_gdb`,
+    /// `attach_failed`; also for a task for which the request has no pid.
     Attach(AttachSpec),
     /// Detaches from the tasks and leaves them running: [`crate::Reply::Done`].
     Detach,
@@ -39,7 +39,7 @@ pub enum Command {
     BreakEnable {
         /// The front-end's number of the breakpoint.
         number: u32,
-        /// True to enable it.
+        /// True to enable the breakpoint, false to disable it.
         enabled: bool,
     },
     /// Resumes the tasks. The stop, exit or death that ends the run answers it, once per task. Fails:
@@ -107,7 +107,7 @@ pub enum Command {
     /// A GDB/MI command without a token, such as `-stack-info-depth`: [`crate::Reply::Mi`]. A run that it begins
     /// belongs to no command: its stop is an event. Fails: `bad_command` if it is no MI command.
     Mi {
-        /// The command, beginning with its `-`.
+        /// The command, beginning with `-`.
         line: String,
     },
     /// Changes or removes a breakpoint's condition: `Done`. Fails: `no_such_thing`, `gdb`.

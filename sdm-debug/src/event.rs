@@ -11,7 +11,7 @@ use crate::reply::Stop;
 pub enum Event {
     /// Output of the program. Bulk lane; in order within a task and stream.
     Output {
-        /// The stream on which it was printed.
+        /// The stream on which the output was printed.
         stream: Stream,
         /// The output; whole lines if the program prints lines.
         bytes: Vec<u8>,

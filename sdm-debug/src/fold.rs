@@ -71,7 +71,8 @@ pub struct RawThread {
 pub struct UserFrame {
     /// Index of the frame in the stack; 0 is the innermost.
     pub index: usize,
-    /// The runtime function that it called: `MPI_Recv`, `sleep`; `None` if the thread is in the frame's own code.
+    /// The runtime function that the frame called: `MPI_Recv`, `sleep`; `None` if the thread is in the frame's own
+    /// code.
     pub inside: Option<String>,
 }
 

@@ -147,7 +147,7 @@ pub struct ResourceWait {
 pub struct Holder {
     /// The pid of the process.
     pub pid: i32,
-    /// Name of its program.
+    /// Name of the process's program.
     pub name: String,
     /// The state letter of the process from `/proc`.
     pub letter: char,
@@ -182,7 +182,7 @@ pub struct Call {
 /// An argument of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallArgument {
-    /// Its role in the call.
+    /// Role of the argument in the call.
     pub role: ArgumentRole,
     /// The expression in the source, or the parameter's name if the argument was read by debug information.
     pub expression: String,

@@ -179,7 +179,7 @@ pub struct ThreadView {
 pub struct BreakpointPlace {
     /// The front-end's number of the breakpoint.
     pub number: u32,
-    /// True while it is pending.
+    /// True while the breakpoint is pending.
     pub pending: bool,
     /// The locations, each `function`, `file`, `line`; several for templates and inlined functions.
     pub places: Vec<(String, String, u32)>,

@@ -354,8 +354,8 @@ impl IdSet {
             + u64::from(of.n_bitset_containers) * (1 << 13)
     }
 
-    /// Converts the set to its smallest layout. Useful before a set that was built in many steps is stored
-    /// for long.
+    /// Converts the set to its smallest layout. This is useful before a set that was built in many steps is stored for
+    /// long.
     pub fn compact(&mut self) {
         let Layout::Bits(own) = &mut self.layout else {
             return;

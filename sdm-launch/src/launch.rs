@@ -43,7 +43,7 @@ pub enum LaunchEvent {
     Text {
         /// The server that wrote the output; `None` for output of `mpirun` and the like.
         server: Option<u32>,
-        /// True if it was written to stderr.
+        /// True if the line was written to stderr.
         stderr: bool,
         /// The line without its line end.
         line: String,
@@ -52,7 +52,7 @@ pub enum LaunchEvent {
     Log(String),
     /// Output of the programs, after [`Launch::pass_on`].
     Bytes {
-        /// True if it was written to stderr.
+        /// True if the bytes were written to stderr.
         stderr: bool,
         /// The received bytes, which need not end with a line.
         bytes: Vec<u8>,

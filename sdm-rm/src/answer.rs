@@ -64,7 +64,7 @@ pub enum Question {
     Move {
         /// Number of the job, or id of its element.
         job: String,
-        /// The queue's name, or its element's id.
+        /// The name of the queue, or the id of its element.
         queue: String,
     },
     /// End the background process; jobs continue to run.
@@ -88,7 +88,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// All elements of these kinds, with all their attributes.
+    /// A query of all elements of these kinds, with all their attributes.
     #[must_use]
     pub fn at(kinds: &[Kind]) -> Self {
         Self {
@@ -191,7 +191,7 @@ pub struct Set {
 pub struct AttributeDefinition {
     /// The id of the attribute.
     pub id: String,
-    /// The type of its values: ARRAY, BOOLEAN, DATE, DOUBLE, ENUMERATED, INTEGER, STRING, ...
+    /// The type of the attribute's values: ARRAY, BOOLEAN, DATE, DOUBLE, ENUMERATED, INTEGER, STRING, ...
     #[serde(rename = "type")]
     pub kind: String,
     /// A short name for the user.

@@ -17,9 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The event for which a caller waits. A caller is a process with a request.
 #[derive(Debug)]
 pub(crate) enum CallerGoal {
-    /// The rest of its request.
+    /// The rest of the caller's request.
     ToAsk,
-    /// The outcome of its command.
+    /// The outcome of the caller's command.
     Outcome(Ticket),
     /// The end of the manager's query, at most until this time. The answer then has these elements.
     Look(Vec<Look>, Instant),

@@ -12,7 +12,7 @@ use sdm_idset::IdSet;
 pub(crate) enum ParentMessage {
     /// The answer to a command.
     Answer(CommandId, Block),
-    /// An event of these tasks, with its lane and payload.
+    /// An event: its tasks, its lane and its payload.
     Event(IdSet, Lane, Bytes),
 }
 

@@ -29,7 +29,7 @@ pub enum IdentityError {
     Bad {
         /// The name of the variable.
         variable: &'static str,
-        /// Its value, cut to a printable length.
+        /// Value of the variable, cut to a printable length.
         value: String,
     },
     /// The number is not below the number of servers.

@@ -8,7 +8,7 @@
 pub struct Candidate {
     /// Pid of the process.
     pub pid: i32,
-    /// Pid of its parent.
+    /// Pid of the process's parent.
     pub parent: i32,
     /// Number of levels at which the process is below the outermost process of the rank.
     pub depth: u64,

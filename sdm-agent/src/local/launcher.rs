@@ -20,7 +20,7 @@ const BOUNDS: Bounds = Bounds {
 #[derive(Clone, Copy, Debug)]
 pub struct Launcher {
     names: &'static [&'static str],
-    /// Text that its `--version` output contains.
+    /// Text that the launcher's `--version` output contains.
     says: &'static str,
 }
 

@@ -50,9 +50,9 @@ const NO_ANSWER: &str = "the connection was made, but the peer did not answer";
 pub struct Target {
     /// The member to reach.
     pub server: ServerId,
-    /// Its host's name, for messages.
+    /// Name of the member's host, for messages.
     pub host: String,
-    /// Places where it may be, best first, with numeric addresses.
+    /// Places where the member may be, best first, with numeric addresses.
     pub places: Vec<Place>,
     /// Time at which the dialer gives up.
     pub deadline: Instant,

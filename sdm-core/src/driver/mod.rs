@@ -382,7 +382,7 @@ impl<T: Transport> MemberDriver<T> {
         self.add(conn, link, false);
     }
 
-    /// Closes a connection once its last bytes are written; one that is not yet established, at once.
+    /// Closes a connection once its last bytes are written. A connection that is not established yet is closed at once.
     fn close(&mut self, link: LinkId, last_bytes: &[u8]) {
         if let Some(&conn) = self.by_link.get(&link)
             && let Some(connection) = self.connections.get_mut(&conn)

@@ -64,7 +64,7 @@ pub enum LinkError {
     /// The other end refused the connection, for the reason given.
     #[error("the peer refused the connection: {0}")]
     Refused(&'static str),
-    /// The handshake breaks its format.
+    /// The other end's handshake does not have the required format.
     #[error("the peer sent a handshake message of invalid length")]
     BadHandshake,
     /// The other end did not finish the handshake in time.

@@ -48,7 +48,7 @@ pub enum Output {
     Close {
         /// The link whose connection is closed.
         link: LinkId,
-        /// Bytes to send before it is closed, at most 1 MiB.
+        /// Bytes to send before the connection is closed, at most 1 MiB.
         last_bytes: Vec<u8>,
     },
     /// Log the reason for which a connection was refused; the session continues.
@@ -95,7 +95,7 @@ pub enum Output {
 /// Maximum number of bytes that a link may still send when it is closed.
 const LAST_BYTES_MAX: usize = 1 << 20;
 
-/// One link and its state at the member.
+/// One link of a member: its state, its credit and its time-outs.
 struct Peer {
     link: Link,
     /// The server that this member connects to over the link; `None` for an incoming connection.

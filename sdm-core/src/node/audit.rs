@@ -69,7 +69,7 @@ pub enum Disagreement {
     AnsweredTwice {
         /// The tasks that answered.
         tasks: IdSet,
-        /// The command that they answered.
+        /// The command that the tasks answered.
         id: CommandId,
     },
     /// The stored answers exceed their limit; the number is their size in bytes.

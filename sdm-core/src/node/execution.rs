@@ -26,9 +26,9 @@ pub(super) struct Executed {
 
 /// The answer of tasks that have received a command.
 enum KeptAnswer {
-    /// They have not answered yet.
+    /// The tasks have not answered yet.
     None,
-    /// The answer of each of them.
+    /// The answer of each of the tasks.
     Given(Status, Bytes),
     /// The payload was dropped to limit the memory.
     Dropped,

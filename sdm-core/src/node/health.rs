@@ -78,7 +78,7 @@ impl Node {
         }
     }
 
-    /// Reports to the parent those of `tasks` that it does not know to be reachable through this member.
+    /// Reports to the parent those of `tasks` that the parent does not know to be reachable through this member.
     pub(super) fn tell_reachable(&mut self, now: Instant, tasks: &IdSet) {
         let fresh = tasks.difference(&self.known_above);
         if !fresh.is_empty() {

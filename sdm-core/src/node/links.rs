@@ -25,9 +25,10 @@ pub(super) struct Parent {
 /// A member below.
 pub(super) struct Child {
     pub(super) server: ServerId,
-    /// The child's subtree as its plan has it, the child itself first. It is needed to adopt the child's children.
+    /// The child's subtree as the child's plan has it, the child itself first. It is needed to adopt the child's
+    /// children.
     pub(super) slice: Slice,
-    /// The tasks behind it.
+    /// The tasks behind the child.
     pub(super) reach: IdSet,
     /// The tasks that can become reachable through the child; `reach` is a subset of them.
     pub(super) planned: IdSet,
@@ -76,7 +77,7 @@ impl Child {
         slice_now(&self.slice, &self.reach, &self.alone)
     }
 
-    /// Removes the members below it, which have another parent from now on.
+    /// Removes the members below the child, which have another parent from now on.
     pub(super) fn become_leaf(&mut self) {
         self.slice = leaf_slice(&self.slice[0]);
         let own = &self.slice[0].tasks;

@@ -41,7 +41,7 @@ impl Missing {
         self.change(|set| set.subtract(tasks));
     }
 
-    /// Removes all tasks except these.
+    /// Removes all tasks that are not in `tasks`.
     pub(super) fn keep(&mut self, tasks: &IdSet) {
         self.change(|set| set.intersect_with(tasks));
     }

@@ -63,7 +63,7 @@ const ACTIONS_KEPT: usize = 16;
 pub enum Action {
     /// Send a message.
     Send {
-        /// The link that carries it.
+        /// The link that carries the message.
         link: LinkId,
         /// The message, to be encoded by the link.
         message: Message,
@@ -112,9 +112,9 @@ pub struct ConnectRequest {
     pub server: ServerId,
     /// The epoch that the handshake announces.
     pub epoch: Epoch,
-    /// The name of its host, for messages to a person.
+    /// Name of the member's host, for messages to the user.
     pub host: String,
-    /// Addresses at which it may listen, best first.
+    /// Addresses at which the member may listen, best first.
     pub addresses: Vec<String>,
     /// Time limit from now, after which the member is given up.
     pub wait: Duration,

@@ -64,7 +64,7 @@ impl Ciphers {
         tag.as_ref().try_into().expect("a tag of AES-GCM")
     }
 
-    /// Opens a record, its tag included, where it lies, and gives its contents.
+    /// Decrypts a record in place, and checks its tag, which is included. Returns the contents.
     pub(crate) fn open<'a>(&mut self, record: &'a mut [u8]) -> Result<&'a [u8], Forged> {
         let nonce = self.opens.nonce().ok_or(Forged)?;
         let key = &self.opens.key;

@@ -128,9 +128,9 @@ pub fn draw_session_id() -> Result<SessionId, getrandom::Error> {
 /// Position in the tree of one end of a link, relative to the other. Either of them may be the one that connects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Nearer to the front-end.
+    /// The end that is nearer to the front-end.
     Parent,
-    /// Further from it.
+    /// The end that is further from the front-end.
     Child,
 }
 

@@ -17,7 +17,7 @@ pub trait RoutingPolicy: fmt::Debug + Send + Sync {
     fn parents(&self, home: &str, servers: &[PlanEntry]) -> Vec<Option<usize>>;
 }
 
-/// Policies are equal if they are the same object.
+/// Two policies are equal if they are the same object.
 impl PartialEq for dyn RoutingPolicy {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::addr_eq(self, other)

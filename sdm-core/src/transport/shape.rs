@@ -141,7 +141,7 @@ impl Line {
         (self.bytes < LINE_BYTES_MAX).then_some(half.unwrap_or(self.free_at))
     }
 
-    /// Sends bytes on their way.
+    /// Sends bytes over the line.
     pub(super) fn push(&mut self, now: Instant, bytes: &[u8]) {
         let size = match self.shape.bandwidth {
             Some(_) => PACKET_BYTES,
@@ -155,7 +155,7 @@ impl Line {
         }
     }
 
-    /// Sends the end of the stream on its way.
+    /// Sends the end of the stream over the line.
     pub(super) fn push_end(&mut self, now: Instant, end: End) {
         let due = self.free_at.max(now) + self.shape.latency;
         self.packets.push_back((due, Packet::End(end)));

@@ -46,7 +46,7 @@ struct Lines {
     connected: bool,
     /// The socket refused a send.
     stuck: bool,
-    /// The owner has closed it; its last data is still in flight.
+    /// The owner has closed the connection, whose last data is still in flight.
     closed: bool,
 }
 

@@ -39,11 +39,11 @@ pub struct StartSpec {
 /// A breakpoint, watchpoint or catchpoint that is set before the program runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartPoint {
-    /// The tasks in which it is set.
+    /// The tasks in which the breakpoint is set.
     pub tasks: IdSet,
     /// The breakpoint. If its location is not loaded yet it stays pending.
     pub spec: PointSpec,
-    /// False if it is set but disabled.
+    /// False if the breakpoint is set but disabled.
     pub enabled: bool,
 }
 
@@ -104,8 +104,8 @@ pub struct SampleSpec {
     pub span_ms: u32,
     /// Time from one sample to the next, in milliseconds.
     pub period_ms: u32,
-    /// True if this sampling continues an earlier one. A change since the last sample of the earlier sampling then
-    /// counts as a move.
+    /// True if this sampling continues an earlier one. The first sample then counts as changed if it differs from the
+    /// last sample of the earlier sampling.
     pub goes_on: bool,
 }
 
@@ -141,13 +141,13 @@ pub struct BreakSpec {
     pub location: String,
     /// The condition under which the breakpoint stops; `None` for always.
     pub condition: Option<String>,
-    /// True if it is deleted at its first stop.
+    /// True if the breakpoint is deleted at its first stop.
     pub temporary: bool,
-    /// True if it may stay pending until its location is loaded.
+    /// True if the breakpoint may stay pending until its location is loaded.
     pub pending: bool,
     /// Number of hits to ignore before one stops the task.
     pub ignore: u32,
-    /// True if it uses one of the processor's debug registers.
+    /// True if the breakpoint uses one of the processor's debug registers.
     pub hardware: bool,
     /// The number of the only thread that the breakpoint stops; `None` for all threads.
     pub thread: Option<u32>,
@@ -210,7 +210,7 @@ pub struct CatchSpec {
     pub event: CatchEvent,
     /// The condition under which the catchpoint stops; `None` for always.
     pub condition: Option<String>,
-    /// True if it is deleted at its first stop.
+    /// True if the catchpoint is deleted at its first stop.
     pub temporary: bool,
 }
 

@@ -13,15 +13,15 @@ pub const MEMORY_BYTES_MAX: u32 = 1 << 20;
 pub struct BreakpointView {
     /// The number, and the locations.
     pub place: BreakpointPlace,
-    /// gdb's type of it: `breakpoint`, `hw watchpoint`, `catchpoint`.
+    /// Type of the breakpoint in gdb's words: `breakpoint`, `hw watchpoint`, `catchpoint`.
     pub kind: String,
     /// The location, expression or event that the user requested.
     pub what: String,
     /// The condition under which the breakpoint stops; `None` for always.
     pub condition: Option<String>,
-    /// False while it is disabled.
+    /// False while the breakpoint is disabled.
     pub enabled: bool,
-    /// True if it is deleted at its first stop.
+    /// True if the breakpoint is deleted at its first stop.
     pub temporary: bool,
     /// Number of hits, with and without a stop.
     pub hits: u64,
@@ -43,7 +43,7 @@ pub struct MemoryBlock {
 pub struct Instruction {
     /// Address of the instruction.
     pub address: u64,
-    /// The function that contains it; empty if unknown.
+    /// The function that contains the instruction; empty if unknown.
     pub function: String,
     /// Offset from the function's start, in bytes.
     pub offset: u32,
@@ -99,7 +99,7 @@ pub struct VarObject {
     pub expression: String,
     /// The type; empty if gdb gives none (`public`, `private`).
     pub type_name: String,
-    /// The value at its creation.
+    /// The value at the creation of the variable object.
     pub value: Value,
     /// Number of children; for a container shown by a pretty-printer the number known so far.
     pub children: u32,

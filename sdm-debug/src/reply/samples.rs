@@ -25,7 +25,7 @@ pub struct TaskSamples {
 pub struct Cost {
     /// Total time that the task was stopped.
     pub stood_us: u64,
-    /// Longest time that it was stopped for one sample.
+    /// Longest time that the task was stopped for one sample.
     pub longest_us: u64,
     /// Processor time of the process that takes the samples. It samples all tasks of a server, so one task reports its
     /// whole time and the others 0.

@@ -33,9 +33,9 @@ pub struct Lines {
 pub struct LineClass {
     /// The line, without its line end, at most [`LINE_BYTES_MAX`] bytes.
     pub text: String,
-    /// The tasks that printed it.
+    /// The tasks that printed the line.
     pub tasks: IdSet,
-    /// Number of times that it was printed, over all tasks.
+    /// Number of times that the line was printed, over all tasks.
     pub count: u64,
 }
 

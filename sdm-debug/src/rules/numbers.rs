@@ -94,7 +94,7 @@ impl Numbers {
         groups
     }
 
-    /// Groups these tasks by their numbers alone.
+    /// Groups the tasks of `among` by their numbers alone.
     #[must_use]
     pub fn same(&self, among: &IdSet) -> BTreeMap<i64, IdSet> {
         let mut groups: BTreeMap<i64, IdSet> = BTreeMap::new();

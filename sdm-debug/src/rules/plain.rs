@@ -45,7 +45,7 @@ impl<G: MergedForm> Merge for Plain<G> {
     }
 }
 
-/// Merges answers, each of these tasks, one after another, with encoding and decoding between steps.
+/// Merges answers one after another, with encoding and decoding between steps. Each answer is paired with its tasks.
 #[cfg(test)]
 pub(super) fn merged<G: MergedForm>(
     answers: &[(IdSet, Vec<u8>)],

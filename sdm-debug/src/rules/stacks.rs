@@ -41,11 +41,11 @@ pub struct StackNode {
     pub frame: StackFrame,
     /// Tasks that have a thread in this frame or in one that it called.
     pub tasks: IdSet,
-    /// Number of those threads, over all tasks.
+    /// Number of threads of `tasks` in this frame or in one that it called, over all tasks.
     pub threads: u64,
     /// Tasks that have a thread with this innermost frame.
     pub here: IdSet,
-    /// The frames that it called, those with most tasks first.
+    /// The frames that this frame called, those with most tasks first.
     pub children: Vec<StackNode>,
 }
 

@@ -55,7 +55,7 @@ pub struct Who {
 /// The smallest or largest number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extreme {
-    /// The number that these tasks answered.
+    /// The smallest or largest number.
     pub value: Number,
     /// The tasks that answered this number.
     pub who: Who,
@@ -104,7 +104,7 @@ impl Stats {
         own(sources, payload, None)
     }
 
-    /// Empty statistics, with these bins.
+    /// Empty statistics with `bins`.
     #[must_use]
     pub fn over(bins: Option<Bins>) -> Self {
         Self {
@@ -438,7 +438,7 @@ fn read_who(reader: &mut Reader<'_>) -> Result<Who, Rejected> {
     Ok(Who { count, tasks })
 }
 
-/// The equal answers of these tasks.
+/// Statistics of the equal answers of these tasks.
 fn own(sources: &IdSet, payload: &[u8], bins: Option<Bins>) -> Result<Stats, Rejected> {
     let reply = wire::decode(payload).map_err(|_| Rejected("no value"))?;
     Stats::of(sources, &reply, bins)

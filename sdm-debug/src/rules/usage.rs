@@ -20,7 +20,7 @@ pub const LARGEST_MAX: usize = 5;
 pub struct TotalUsage {
     /// Number of tasks that answered.
     pub count: u64,
-    /// Sum of their resident memory, in bytes, saturating; shared pages count in each.
+    /// Sum of the tasks' resident memory, in bytes, saturating. Shared pages count in each task.
     pub resident_bytes: u64,
     /// Highest peak resident memory of any one task, in bytes.
     pub peak_bytes: u64,

@@ -60,7 +60,7 @@ pub(super) fn program_of(processes: &Processes, top: i32) -> Program {
 /// The processes of a rank.
 struct Below {
     all: Vec<Candidate>,
-    /// Children of these processes without any rank in their environment.
+    /// Children of the processes in `all` that have no rank in their environment.
     unranked: Vec<i32>,
 }
 

@@ -21,8 +21,8 @@ pub struct Notice {
     pub manager: ManagerId,
     /// Kind of the elements.
     pub kind: Kind,
-    /// The number of their parent; `None` for resource managers. For a listener of a node's children it is still the
-    /// job of the processes.
+    /// The number of the elements' parent; `None` for resource managers. For a listener of a node's children it is
+    /// still the job of the processes.
     pub parent: Option<u32>,
     /// The change.
     pub what: What,

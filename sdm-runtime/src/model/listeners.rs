@@ -21,7 +21,7 @@ pub const LISTENERS_MAX: usize = 4096;
 pub(super) trait Source {
     /// The value of an element's attribute; `None` if it has none.
     fn value_of(&self, kind: Kind, id: u32, attribute: &str) -> Option<Value>;
-    /// The processes among these that are on a node.
+    /// Those of the processes `ids` that are on a node.
     fn on_node(&self, ids: &RoaringBitmap, node: u32) -> RoaringBitmap;
 }
 

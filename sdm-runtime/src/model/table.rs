@@ -99,7 +99,7 @@ impl Table {
         self.pieces = self.columns.values().map(Column::len).sum();
     }
 
-    /// These elements grouped by their numbers for an attribute.
+    /// Groups the elements `ids` by their numbers for an attribute.
     pub(super) fn groups(
         &self,
         attribute: usize,
@@ -111,7 +111,7 @@ impl Table {
         }
     }
 
-    /// The elements among these whose number for an attribute differs from this.
+    /// Those of the elements `ids` whose number for an attribute is not `cell`.
     pub(super) fn others(
         &self,
         attribute: usize,
@@ -174,7 +174,7 @@ impl Table {
         self.count();
     }
 
-    /// These elements by parent.
+    /// The elements `ids`, grouped by parent.
     pub(super) fn by_parent(&self, ids: &RoaringBitmap) -> Vec<(u32, RoaringBitmap)> {
         let groups = self.parents.groups(ids).into_iter();
         let known = |(parent, ids): (Option<i64>, _)| Some((u32::try_from(parent?).ok()?, ids));

@@ -55,7 +55,7 @@ impl Texts {
         is_large || self.numbers.len() > (2 * self.swept).max(SWEEP_MIN)
     }
 
-    /// Removes all texts except those with these numbers.
+    /// Removes all texts except those with the numbers `used`.
     pub(super) fn sweep(&mut self, used: impl Iterator<Item = i64>) {
         let mut is_used = vec![false; self.texts.len()];
         for number in used {

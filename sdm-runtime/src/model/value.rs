@@ -18,7 +18,7 @@ pub enum AttributeType {
     Date(DateBounds),
     /// A finite floating-point number, with its minimum and maximum.
     Double(f64, f64),
-    /// One of these state names or words.
+    /// One word of a list, for example a state.
     Enumerated(Vec<String>),
     /// A whole number, with its minimum and maximum. PTP's BIGINTEGER is one.
     Integer(i64, i64),
@@ -60,9 +60,9 @@ pub enum Value {
 /// Definition of an attribute: its type, and texts for the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttributeDefinition {
-    /// Its id, the key of attributes.
+    /// Id of the attribute: the key in events and commands.
     pub id: String,
-    /// Type of its values.
+    /// Type of the attribute's values.
     pub kind: AttributeType,
     /// A short name for the user.
     pub name: String,

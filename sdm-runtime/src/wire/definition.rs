@@ -10,7 +10,7 @@ use super::{Dialect, MessageError, bad};
 /// A definition in the form of the wire protocol; the model interprets types and bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// Its id, the key of attributes.
+    /// Id of the attribute: the key in events and commands.
     pub id: String,
     /// The name of the type: `STRING`, `INTEGER`, `ENUMERATED`, ...
     pub kind: String,

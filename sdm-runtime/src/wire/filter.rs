@@ -27,7 +27,7 @@ pub(super) struct Filters {
 struct Silence {
     numbers: RoaringBitmap,
     text: Option<String>,
-    /// True if their descendants are hidden as well.
+    /// True if the descendants of the elements are hidden as well.
     with_children: bool,
     /// The hidden attributes; an empty list hides all. An attribute without a value is hidden whatever its value.
     attributes: Vec<Attribute>,

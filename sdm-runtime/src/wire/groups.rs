@@ -10,7 +10,7 @@ use crate::ids::{IDS_MAX, Ids, RangeError};
 pub struct Group {
     /// The elements.
     pub ids: Ids,
-    /// The attributes of all these elements.
+    /// The attributes that all elements of the group have.
     pub attributes: Vec<Attribute>,
 }
 

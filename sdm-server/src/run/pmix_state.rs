@@ -323,9 +323,9 @@ fn job(session: SessionId, pmix: &PmixJob, own: Option<usize>) -> Result<HostJob
     Ok(job)
 }
 
-/// A variable and its value.
+/// Name and value of an environment variable.
 type Sized = (OsString, OsString);
-/// A variable whose value is the number of a task within this set.
+/// An environment variable whose value is the number of a task within this set.
 type Numbered = (OsString, IdSet);
 
 /// Environment variables by which programs and scripts choose their GPU: counts and numbers of `all` tasks of the job,

@@ -56,7 +56,7 @@ pub(super) struct SendProgress {
 /// A child that is to receive the data of all tasks.
 pub(super) struct ReceivingChild {
     pub(super) link: LinkId,
-    /// Index of its next chunk; `None` before the first is sent.
+    /// Index of the child's next chunk; `None` before the first is sent.
     pub(super) next: Option<usize>,
     pub(super) offset: u64,
 }
