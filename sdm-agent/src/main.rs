@@ -1,4 +1,5 @@
-//! Speaks the resource-manager proxy protocol for a resource manager of this host; also a job's runner.
+//! The program `sdm-agent`: it speaks the resource-manager proxy protocol for a resource manager. By its arguments or
+//! its name it is a job's runner, the guard of an invoke server, a host's helper, or an invoke server instead.
 
 use std::ffi::OsStr;
 use std::io;

@@ -1,4 +1,4 @@
-//! Scripts for `/bin/sh`, as batch systems take them.
+//! Scripts for `/bin/sh` that batch systems execute: a job's environment, its command line, and its name.
 
 use sdm_text::shell_word;
 

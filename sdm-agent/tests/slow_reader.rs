@@ -1,5 +1,5 @@
-//! A client that does not read its output: the number of bytes waiting for it stays bounded, and its commands are
-//! answered.
+//! Tests with a client that does not read its output: the output that waits stays bounded, and the client's commands
+//! are answered.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The error output of a process without a terminal of its own.
+//! Error output with control characters escaped: logs, errors of the command line, and panics.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write};

@@ -1,4 +1,5 @@
-//! The trait of a backend, which carries out commands on the tasks of one server: gdb, or a script in its place.
+//! The traits of a backend, which carries out commands on the tasks of one server: gdb, or a script in its place. A
+//! second trait has the duties towards a launcher.
 
 use std::os::fd::RawFd;
 use std::time::Instant;

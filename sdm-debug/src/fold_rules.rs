@@ -1,4 +1,5 @@
-//! Patterns of the frames that belong to a runtime, as data.
+//! Rules for the frames that belong to a runtime, as patterns of functions and of shared objects. Also the documented
+//! names of a runtime's functions.
 
 use serde::{Deserialize, Serialize};
 

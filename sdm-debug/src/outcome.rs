@@ -1,4 +1,4 @@
-//! Failures of commands on a task.
+//! Failures of commands on a task: codes, texts, and their encoding.
 
 use std::fmt;
 

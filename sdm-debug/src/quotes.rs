@@ -1,4 +1,5 @@
-//! Parses text of the debugged language and of gdb's values, outside quotes and brackets.
+//! Parses text of the debugged language and values that gdb prints: commas and characters outside quotes and brackets,
+//! type prefixes, and parts that gdb could not read.
 
 /// The characters outside of string and character literals, each with its byte position. The quotes themselves are
 /// left out too.

@@ -1,4 +1,4 @@
-//! The states of a task and the transitions between them.
+//! The states of a task, the transitions between them, and checks of the state that a command needs.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Encoding of payloads: postcard, with enums that are only appended to.
+//! Encoding of commands, replies and events with postcard. Variants are only appended to their enums.
 
 use sdm_core::limits::{PAYLOAD_BYTES_MAX, SETS_BYTES_MAX};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! The set type, over roaring bitmaps.
+//! Task ids, and the set of them with its memory layouts: one run, or a roaring bitmap.
 
 use std::borrow::Cow;
 use std::fmt;

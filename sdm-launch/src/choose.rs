@@ -1,4 +1,5 @@
-//! Choice of a launcher for a program if the user names none.
+//! Choice of a launcher for a program if the user names none, and detection of a launcher that does not fit the
+//! program's MPI.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

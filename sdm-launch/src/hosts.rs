@@ -1,4 +1,4 @@
-//! Distribution of servers over the hosts that the user names.
+//! Distribution of servers over the hosts that the user names, and of processes over servers that control several each.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;

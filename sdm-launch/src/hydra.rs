@@ -1,4 +1,4 @@
-//! Hydra: the `mpiexec` of MPICH and of the MPIs derived from it.
+//! The launcher of Hydra: the `mpiexec` of MPICH and of the MPIs derived from it.
 
 use sdm_text::printable_name;
 use std::path::PathBuf;

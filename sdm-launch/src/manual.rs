@@ -1,4 +1,4 @@
-//! Servers that the user starts by hand or by a script.
+//! Launcher of servers that the user starts by hand or by a script: it prints the commands.
 
 use std::fmt::Write;
 use std::io;

@@ -1,4 +1,4 @@
-//! Connections of callers to a manager's process.
+//! Connections of callers (processes with a request) to a manager's background process.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};

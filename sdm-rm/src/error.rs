@@ -1,4 +1,4 @@
-//! Errors about clusters.
+//! Errors about clusters, and about the programs of their agents.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! JSON lines of bounded length.
+//! Encoding and decoding of messages as JSON lines of bounded length.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,4 +1,4 @@
-//! Names of clusters and of their types.
+//! Check of the names of clusters and of their types.
 
 /// The longest name of a cluster, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 64;

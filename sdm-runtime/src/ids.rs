@@ -1,4 +1,4 @@
-//! Ids of model elements, alone and in sets.
+//! Ids of the model's elements: one id, or a set of ids as a range set.
 
 use std::fmt;
 use std::str::FromStr;

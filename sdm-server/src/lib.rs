@@ -1,4 +1,4 @@
-//! The parts of `sdm-server`, as a library for its `main` and for tests.
+//! The parts of `sdm-server` that its `main` calls.
 
 mod announce;
 pub mod arguments;

@@ -1,4 +1,4 @@
-//! The listening address of a server, and the addresses that it announces.
+//! Listening for the members of the tree, and the addresses that a server announces.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

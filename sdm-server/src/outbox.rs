@@ -1,4 +1,4 @@
-//! Conversion of a backend's outputs into messages for the tree.
+//! Conversion of a backend's outputs into messages to the parent, with equal answers merged.
 
 use bytes::Bytes;
 use sdm_core::CommandId;

@@ -1,4 +1,4 @@
-//! A helper process that ends with this one.
+//! A helper process that ends when this process does, unless it is released.
 
 use std::io;
 use std::os::unix::process::CommandExt;

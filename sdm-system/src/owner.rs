@@ -1,4 +1,4 @@
-//! The owners of files, and other users' rights to write to them.
+//! Owners of files, names of users, and other users' rights to write to files.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! Lines that one or several processes write into a pipe.
+//! Reads a pipe into which one or several processes write, as lines, or as bytes that are passed on.
 
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};

@@ -1,4 +1,5 @@
-//! The unsafe calls: a child between fork and exec, pidfds, and data about a connection.
+//! Unsafe system calls: a child between fork and exec, inherited descriptors, pidfds, signals, file capabilities, and
+//! counters of a TCP connection.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;

@@ -1,4 +1,4 @@
-//! The attributes of JOB_CREATE ("Ninf-G Invoke Server", JOB_CREATE Request).
+//! The attributes of JOB_CREATE ("Ninf-G Invoke Server", JOB_CREATE Request), and the job that they describe.
 
 use crate::manager::Submission;
 

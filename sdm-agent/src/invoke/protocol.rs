@@ -1,4 +1,4 @@
-//! The lines of the invoke server protocol ("Ninf-G Invoke Server", Protocol): the client's requests.
+//! Parser of the client's requests, the lines of the invoke server protocol ("Ninf-G Invoke Server", Protocol).
 
 /// Maximum length of a line, in bytes.
 pub const LINE_BYTES_MAX: usize = 64 << 10;

@@ -1,4 +1,4 @@
-//! Parser of the JSON output of `squeue` and `sinfo` about jobs, nodes and partitions.
+//! Parser of the JSON output of `squeue` and `sinfo` about jobs and nodes, and of lines about partitions.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Mapping of Slurm's states to those of the runtime model.
+//! Mapping of Slurm's states of jobs, nodes and partitions to states of the runtime model.
 
 use sdm_runtime::states::{Job, Node, Queue};
 

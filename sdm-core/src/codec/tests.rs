@@ -1,4 +1,5 @@
-//! Decoded values equal the encoded ones; any bytes are either decoded or rejected, without a panic.
+//! Tests of the codec: decoded values equal the encoded ones, and any bytes are either decoded or rejected, without a
+//! panic.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Dialers in simulated networks that define the peer at each port.
+//! Tests of dialers in simulated networks, which define the peer at each port.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Flow control of bulk data: granting credit to links, and pausing them.
+//! Flow control of bulk data at a member: credit and windows of its links, and pauses of output and delivery.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! A leaf whose own tasks answer at once sends the same as one whose tasks answer later.
+//! Tests of the fast path: a leaf whose own tasks answer at once sends the same as one whose tasks answer later.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Consistency checks of a node's state: the invariants that hold between any two calls.
+//! Consistency checks of a node's state: the invariants that hold between any two calls. Also descriptions of that
+//! state for debugging.
 
 use std::fmt::Write;
 

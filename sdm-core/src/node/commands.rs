@@ -1,4 +1,5 @@
-//! Commands on their way down: begin, repetition, loss of destinations, and time-outs.
+//! Commands on their way down: begin, repetition, cancellation, loss of destinations, time-outs, and the end of
+//! repetitions.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! A plan on its way down: sent in parts that fit into frames, and applied once all parts have arrived.
+//! A plan on its way down: checked, sent in parts that fit into frames, and applied once all parts have arrived.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

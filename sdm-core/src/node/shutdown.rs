@@ -1,4 +1,5 @@
-//! The end of a session: the request goes down, the members below end, then this member does.
+//! The end of a session or of one member: the request goes down, the members below end, then this member does. Also the
+//! wait of a member without a parent.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};

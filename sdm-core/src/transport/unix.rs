@@ -1,4 +1,5 @@
-//! Sockets in the file system, for members of one machine and one user.
+//! Unix sockets in the file system, for members of one machine and one user: connecting, listening, and removal of the
+//! file.
 
 use std::fs::Permissions;
 use std::io;

@@ -1,4 +1,5 @@
-//! Behaviour that only TCP sockets have: foreign descriptors, inheritance, and a limit of descriptors.
+//! Tests of TCP sockets alone: descriptors outside the transport, inheritance, host names, address families, and a
+//! shortage of descriptors.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;

@@ -1,4 +1,4 @@
-//! Behaviour that only Unix sockets have: a file, its mode and its end, and no superfluous wake-up.
+//! Tests of Unix sockets alone: the file, its mode and its removal, and no superfluous wake-up of the sender.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;

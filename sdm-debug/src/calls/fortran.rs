@@ -1,4 +1,5 @@
-//! Fortran statements in free and in fixed form: the lines that one spans, and its arguments.
+//! Fortran source: statements in free and in fixed form, the arguments of calls, and expressions that gdb evaluates
+//! without side effects.
 
 use sdm_mpi::ArgumentRole;
 

@@ -1,4 +1,5 @@
-//! The nonblocking collective operations that a source file starts with a request.
+//! Calls around a waiting call in a source file: nonblocking collective operations with the same request, polling
+//! functions, and the loop around a line.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Arguments of commands that take more than one word.
+//! Arguments of the commands that need more than a few fields, for example the start of a program, a breakpoint, or an
+//! inspection.
 
 use sdm_idset::IdSet;
 use serde::{Deserialize, Serialize};

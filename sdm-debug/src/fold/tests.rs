@@ -1,4 +1,4 @@
-//! Tests with stacks as gdb 13.1 showed them of running programs, typed in by hand.
+//! Tests of folding, with stacks of running programs as gdb 13.1 showed them, typed in by hand.
 
 mod templates;
 

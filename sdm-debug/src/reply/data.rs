@@ -1,5 +1,5 @@
-//! Replies that are neither stacks nor values: breakpoints, memory, instructions, source, libraries, signals,
-//! variable objects.
+//! Replies that are neither stacks nor values: breakpoints, memory, instructions, source, libraries, signals, variable
+//! objects, and memory usage.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Sampled stacks.
+//! The reply with the sampled stacks of a task, and their cost.
 
 use serde::{Deserialize, Serialize};
 

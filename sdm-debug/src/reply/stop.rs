@@ -1,4 +1,4 @@
-//! Types for the reason and the place of a stop in replies.
+//! The reason and the place of a task's stop, as they are in replies and events.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Arrays of numbers as gdb prints them: `{1, 2}` in C and C++, `(1, 2)` in Fortran, with up to a few dimensions.
+//! Parses arrays of numbers as gdb prints them: `{1, 2}` in C and C++, `(1, 2)` in Fortran, with several dimensions.
 
 use super::number::{Number, Parsed, parse};
 use crate::quotes::{bare, outside_quotes};

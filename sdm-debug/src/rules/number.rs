@@ -1,4 +1,4 @@
-//! Parsing of numbers as printed by gdb.
+//! Numbers as gdb prints them: parsing, exact order, and conversion to `f64`.
 
 use std::cmp::Ordering;
 

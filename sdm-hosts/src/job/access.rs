@@ -1,4 +1,4 @@
-//! Obstacles to attaching to a process of this machine.
+//! Obstacles to reading a process of this machine, or to attaching to it with gdb.
 
 use std::fmt;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Errors of the search for a job.
+//! Errors of the search for a job, with advice for the user.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Recognition of this machine's names.
+//! Recognition of this machine's names, and of two names of one host.
 
 use std::net::{IpAddr, ToSocketAddrs};
 

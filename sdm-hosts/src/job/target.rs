@@ -1,4 +1,4 @@
-//! The user's name for a job.
+//! The user's name for a job, and its parsing.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,5 @@
-//! Jobs found in directories that look like `/proc`, with the environment variables that each launcher sets.
+//! Tests of the search for a job, in directories that look like `/proc`, with the environment variables that each
+//! launcher sets.
 
 use super::processes::tests::Proc;
 use super::*;

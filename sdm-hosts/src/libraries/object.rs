@@ -1,4 +1,4 @@
-//! The dynamic section of a program or library: the needed libraries and their search paths.
+//! The dynamic section of a program or library: needed libraries, search paths, and MPI symbols.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Notices for listeners ("PTP runtime platform, Events").
+//! Notices of the model for listeners ("PTP runtime platform, Events"): new, changed and removed elements, errors and
+//! messages.
 
 use roaring::RoaringBitmap;
 

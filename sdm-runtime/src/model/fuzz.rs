@@ -1,4 +1,4 @@
-//! Entry points for fuzzers: they accept any bytes, and panic where an invariant is violated.
+//! Entry point for fuzzers of the model: it accepts any bytes, and panics if an invariant is violated.
 
 use roaring::RoaringBitmap;
 

@@ -1,4 +1,4 @@
-//! The elements of one kind that a resource manager has.
+//! The elements of one kind that a resource manager has: their ids, parents and attributes.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Values of attributes: parsing of texts by type, and formatting.
+//! Attribute definitions, and values of attributes: parsing of texts by type, and formatting.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The agent's end of a session ("Protocol Phases").
+//! The agent's end of a session ("Protocol Phases"): commands of the client, their answers, and events.
 
 use std::collections::BTreeMap;
 

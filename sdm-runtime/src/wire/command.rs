@@ -1,4 +1,4 @@
-//! Commands of the client to the agent ("Commands").
+//! Commands of the client to the agent ("Commands"), in both dialects.
 
 use super::frame::Message;
 use super::{Attribute, Dialect, MessageError, bad, pair, text};

@@ -1,4 +1,5 @@
-//! Events of the agent for the client. The stored document ends before them; ids and arguments are PTP's.
+//! Events of the agent for the client. The stored copy of the document ends before its description of events, so ids
+//! and arguments are those of PTP.
 
 use super::definition::{self, Definition};
 use super::frame::Message;

@@ -1,4 +1,4 @@
-//! Encoding and decoding of messages ("Message Format", "String Format", "Commands").
+//! Encoding and decoding of messages as bytes ("Message Format", "String Format", "Commands").
 
 /// Maximum length of a message, in bytes, its length field excluded.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;

@@ -1,4 +1,4 @@
-//! Entry points for fuzzers: they accept any bytes, and panic where an invariant is violated.
+//! Entry point for fuzzers of the wire protocol: it accepts any bytes, and panics if an invariant is violated.
 
 use super::{Dialect, command::Command, event::Event, frame::Decoder};
 

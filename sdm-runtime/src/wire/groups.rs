@@ -1,4 +1,4 @@
-//! Elements with their attributes: `ngroups { RANGESET nattrs key=value * nattrs }`.
+//! Groups of elements that have the same attributes: `ngroups { RANGESET nattrs key=value * nattrs }`.
 
 use std::collections::BTreeMap;
 

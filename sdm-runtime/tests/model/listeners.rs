@@ -1,4 +1,4 @@
-//! Notices of listeners: their contents and their order.
+//! Tests of listeners: the contents, the order and the bounds of their notices.
 
 use super::*;
 use sdm_runtime::model::listeners::NOTICES_MAX;

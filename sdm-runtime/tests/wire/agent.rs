@@ -1,4 +1,4 @@
-//! The agent's answers to all commands that a client may send.
+//! Tests of the agent's end: its answers to valid and invalid commands, and events that it sends or holds back.
 
 use sdm_runtime::wire::Dialect;
 use sdm_runtime::wire::agent::{Agent, Phase, SendError};

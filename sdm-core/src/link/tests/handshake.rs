@@ -1,4 +1,4 @@
-//! Handshakes: accepted and refused peers, the reason given to a refused one, and the cost of strangers.
+//! Tests of handshakes: accepted and refused peers, the reason given to a refused one, and the cost of strangers.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Peers that are quiet, silent, and back.
+//! Tests of pings: quiet peers are pinged, silent peers are reported, and a peer that answers again is alive.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Properties of a link that hold for any bytes, any corruption and any order.
+//! Property tests of a link: any bytes, any corruption and any order.
 
 use proptest::prelude::*;
 

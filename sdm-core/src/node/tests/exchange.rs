@@ -1,4 +1,5 @@
-//! An exchange delivers the data of all tasks to all servers exactly once, whatever faults the tree has meanwhile.
+//! Tests of exchanges and datagrams: under any faults of the tree, an exchange delivers the data of all tasks to all
+//! servers exactly once.
 
 use bytes::Bytes;
 use sdm_idset::{IdSet, TaskId};

@@ -1,4 +1,5 @@
-//! Property test: after the same changes, a column has the same numbers as a map.
+//! Tests of columns: a column has the same numbers as a map after the same changes, and stores regular numbers in few
+//! segments.
 
 use proptest::prelude::*;
 
