@@ -26,11 +26,11 @@ pub use library::{Source, library};
 pub use library_error::{Family, LibraryError};
 pub use suppressions::{BadSuppression, Suppressions};
 
-/// The function of the library that is called for each error. Its argument is the text of the error.
+/// The function of the checking library that is called for each error. Its argument is the text of the error.
 pub const ERROR_FUNCTION: &str = "sdm_check_error";
-/// The variable of the library with the program's progress: 1 from `MPI_Init` on, 2 from `MPI_Finalize` on.
+/// The variable of the checking library with the program's progress: 1 from `MPI_Init` on, 2 from `MPI_Finalize` on.
 pub const STAGE_VARIABLE: &str = "sdm_check_stage";
-/// The environment variable with the path of the library, which ranks then load.
+/// The environment variable with the path of the checking library, which ranks then load.
 pub const LIBRARY_VARIABLE: &str = "SDM_CHECK";
 /// The environment variable that makes standard sends wait for their receivers.
 pub const STRICT_VARIABLE: &str = "SDM_CHECK_STRICT";

@@ -150,7 +150,7 @@ fn refused(folder: &Path, source: io::Error) -> LibraryError {
     }
 }
 
-/// True if the library's file exists, false if it does not. It is an error if other users can change the file.
+/// True if the library's file exists, false if it does not. Fails if other users can change the file.
 fn is_usable(kept: &Path) -> Result<bool, LibraryError> {
     match files::open_own(kept) {
         Ok(_) => Ok(true),
@@ -196,7 +196,7 @@ fn stamp(file: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Sources that only decide where the library is and who may use it.
+    /// Sources that do not change the library: they find its folder, build it and restrict its use.
     const NO_SOURCES: [&str; 6] = [
         "lib.rs",
         "library.rs",

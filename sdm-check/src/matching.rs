@@ -103,8 +103,8 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
     (first, format!("if ({done}) {what};\n"))
 }
 
-/// The C statements before and after a call of a matched probe, of what receives its message, and of what makes the
-/// edges of a distributed graph. None for other functions.
+/// The C statements before and after a call. The call is a matched probe, a receive of the probed message, or one that
+/// makes the edges of a distributed graph. None for other functions.
 fn matched(number: usize, function: &Prototype) -> Option<(String, String)> {
     let own = own_status("status");
     let given: Vec<_> = function.names().collect();
@@ -130,8 +130,8 @@ fn matched(number: usize, function: &Prototype) -> Option<(String, String)> {
     })
 }
 
-/// The C statements that record what a collective operation sends to and receives from each single rank. None for
-/// other functions.
+/// The C statements that record the elements that a collective operation sends to and receives from each single rank.
+/// None for other functions.
 fn pairs(number: usize, function: &Prototype) -> Option<String> {
     let name = function.name.as_str();
     if name.ends_with("_init") || name.ends_with("_c") {
@@ -284,7 +284,8 @@ pub(crate) fn collective_of_object(number: usize, function: &Prototype) -> Strin
     )
 }
 
-/// The C expression for what all ranks must give alike to a collective call, besides root, operator and elements.
+/// The C expression for the arguments that must be equal on all ranks of a collective call, besides root, operator and
+/// elements.
 pub(crate) fn alike(function: &Prototype) -> String {
     // Headers have their own names for some.
     let named = |at| function.names().nth(at).unwrap_or_default();

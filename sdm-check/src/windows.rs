@@ -41,7 +41,7 @@ const LOCAL: [&str; 9] = [
     "Cart_coords",
     "Topo_test",
 ];
-/// Functions that complete the accesses to a window, with whether they are then complete at the target.
+/// Functions that complete the accesses to a window. True if the accesses are then complete at the target, too.
 const COMPLETES: [(&str, bool); 9] = [
     ("Win_fence", true),
     ("Win_complete", true),

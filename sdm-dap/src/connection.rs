@@ -84,7 +84,7 @@ pub(crate) struct ClientGroup {
 pub(crate) struct Anew {
     /// The opening of the session, which `restart` repeats. `None` before a launch or attach.
     pub(crate) opening: Option<Opening>,
-    /// Commands for the gdbs of an attach, after they have attached.
+    /// Commands for the gdbs of an attach, to be sent once the gdbs have attached.
     pub(crate) settings: Vec<String>,
     /// Requests that wait for the programs.
     pub(crate) beforehand: DeferredRequests,

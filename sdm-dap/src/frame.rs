@@ -31,7 +31,7 @@ pub enum FrameError {
     /// The body is too long.
     #[error("the editor's message has {length} bytes: the maximum is {BODY_BYTES_MAX}")]
     LongBody {
-        /// The length in its header, in bytes.
+        /// The length that the header gives, in bytes.
         length: u64,
     },
 }

@@ -86,7 +86,7 @@ pub(crate) enum Purpose {
     Frames { request: Request, listing: Listing },
     /// Set the breakpoints of a restarted job; with the numbers that each command inserts.
     Reinsert(Vec<u32>),
-    /// Resume tasks at another location, at which they stop by this breakpoint.
+    /// Resume tasks at another location, where a temporary breakpoint of this number stops them.
     Goto {
         before: Vec<(Stop, IdSet)>,
         number: u32,

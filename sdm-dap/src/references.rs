@@ -19,7 +19,7 @@ const REFERENCES_MAX: usize = 1 << 16;
 pub(crate) struct FrameHandle {
     /// The tasks that have the frame.
     pub(crate) tasks: IdSet,
-    /// gdb's level of the frame, by task set. It differs between tasks that are inside a runtime.
+    /// gdb's level of the frame, by task set. The level differs between tasks that are inside a runtime.
     pub(crate) levels: Vec<(IdSet, u32)>,
     /// gdb's number of the thread, if the process has several. `None` otherwise.
     pub(crate) thread: Option<u32>,

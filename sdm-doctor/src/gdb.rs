@@ -192,8 +192,8 @@ pub fn version_of(path: &Path) -> Option<Version> {
     Version::printed(&said)
 }
 
-/// The findings about gdb: whether there is a suitable one, and what it can do here. `named` is a path or a name;
-/// `gdb` if `None`.
+/// The findings about gdb: whether a suitable gdb is installed, and its abilities on this machine. `named` is a path or
+/// a name; `gdb` if `None`.
 #[must_use]
 pub fn findings(named: Option<&Path>, places: &Places) -> Vec<Finding> {
     let check = Check::Gdb;

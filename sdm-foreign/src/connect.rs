@@ -17,12 +17,12 @@ const TRIES: &str = "SDM_PMIX_TRIES";
 /// and [`UNREACHED`] stands for each reason.
 const TRIES_MAX: u32 = 120;
 const TRY_EVERY: Duration = Duration::from_millis(250);
-/// Status of the library for a server that cannot be reached.
+/// Status of libpmix for a server that cannot be reached.
 const UNREACHED: i32 = -25;
 
 /// Connects to a server, once this tool holds the server's lock ([`ToolLock`]).
 ///
-/// While a server still lists a tool that died earlier, connecting fails as if the server were unreachable. The library
+/// While a server still lists a tool that died earlier, connecting fails as if the server were unreachable. libpmix
 /// cannot be initialised twice in one process, so this process then executes itself again, at most [`TRIES_MAX`] times.
 pub(crate) fn connect(
     library: &Path,

@@ -1,20 +1,19 @@
 //! The keeper: a second process that holds the connection to a PMIx server open if this process dies while it connects.
 //!
-//! OpenPMIx (4 and 5, as of Open MPI 5.0.11) crashes if a tool hangs up between its connection message and the
-//! server's last reply to it. The server then removes a namespace from a list that does not contain it; `prterun`
-//! dies, and the user's job with it. So a kill of this process at that moment (a time-out, the death of its parent,
-//! a person) would kill the job. The *keeper* shares this process's descriptor table from before the library is
-//! loaded. It does nothing while this process lives. Afterwards the keeper closes everything but connected sockets.
-//! It holds those until the server has hung up or ended, or has sent all its replies, which come in one go. It
-//! holds no longer than it must, as `prterun` does not end as long as a tool is connected.
+//! OpenPMIx (4 and 5, as of Open MPI 5.0.11) crashes if a tool hangs up between its connection message and the server's
+//! last reply to it. The server then removes a namespace from a list that does not contain it; `prterun` dies, and the
+//! user's job with it. So a kill of this process at that moment (a time-out, the death of its parent, a person) would
+//! kill the job. The *keeper* shares this process's descriptor table from before libpmix is loaded. It does nothing
+//! while this process lives. Afterwards the keeper closes everything but connected sockets. It holds those until the
+//! server has hung up or ended, or has sent all its replies, which come in one go. It holds no longer than it must, as
+//! `prterun` does not end as long as a tool is connected.
 //!
-//! After a regular goodbye the keeper waits until the server has hung up too and has forgotten the tool. A second
-//! later the server takes the tool's name off its lists, also where a new tool has that name by then. Until then
-//! the server refuses a tool of the same name, except for root: it compares the user with user 0. A tool that
-//! connects at that moment may lose the name, and so may all later ones. Only then may the next tool connect.
+//! After a regular goodbye the keeper waits until the server has hung up too and has forgotten the tool. A second later
+//! the server takes the tool's name off its lists, also where a new tool has that name by then. Until then the server
+//! refuses a tool of the same name, except for root: it compares the user with user 0. A tool that connects at that
+//! moment may lose the name, and so may all later ones. Only then may the next tool connect.
 //!
-//! A stopped server sends no replies. The keeper does not ask a stopped server, and does
-//! not count that time.
+//! A stopped server sends no replies. The keeper does not ask a stopped server, and does not count that time.
 
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
@@ -48,7 +47,7 @@ const NAME_STAYS: Duration = Duration::from_millis(1250);
 /// Processor time after which a thread of the server that never sleeps counts as done with its earlier work. Such a
 /// thread may pass on much output.
 const BUSY: Duration = Duration::from_millis(20);
-/// Maximum number of descriptors that this process has: one for the answer, and a few of the library's.
+/// Maximum number of descriptors that this process has: one for the answer, and a few of libpmix's.
 const DESCRIPTORS_MAX: RawFd = 1024;
 
 /// Refuses a server that is stopped.
@@ -72,7 +71,7 @@ pub(crate) fn check_runs(server: i32) -> Result<()> {
 pub(crate) struct Keeper(Pid);
 
 impl Keeper {
-    /// Kills the keeper. It must have no connection to keep.
+    /// Kills the keeper, which must have no connection to keep open.
     pub(crate) fn dismiss(self) {
         // The child has not been waited for, so no other process can have its pid.
         let _ = kill(self.0, Signal::SIGKILL);

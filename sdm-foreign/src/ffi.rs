@@ -199,7 +199,7 @@ impl Info {
     }
 }
 
-/// A key as the fixed-size character array of the library's structures.
+/// A key as the fixed-size character array of libpmix's structures.
 pub(crate) fn key_of(key: &CStr) -> [c_char; KEY_CHARS] {
     let mut chars = [0; KEY_CHARS];
     for (to, from) in chars[..KEY_CHARS - 1].iter_mut().zip(key.to_bytes()) {

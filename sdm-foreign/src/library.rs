@@ -17,19 +17,18 @@ use crate::{connection_holder, sys};
 const ATTACHMENT_FILE: &CStr = c"pmix.tool.attach";
 const TOOL_NAMESPACE: &CStr = c"pmix.tool.nspace";
 const TOOL_RANK: &CStr = c"pmix.tool.rank";
-/// The namespace that every tool of ours gives itself at a `prterun`, always with rank 0. `prterun` waits for the
-/// end of each namespace, so a separate name for each tool would keep it alive after the user's job (Open MPI
-/// 5.0.11).
+/// The namespace that every tool of SDM gives itself at a `prterun`, always with rank 0. `prterun` waits for the end of
+/// each namespace, so a separate name for each tool would keep it alive after the user's job (Open MPI 5.0.11).
 ///
-/// Any other server (`prte`) gets no name from the tool: it chooses a different name for each tool, and sends
-/// output only to such names.
+/// Any other server (`prte`) gets no name from the tool. Such a server chooses a different name for each tool, and
+/// sends output only to such names.
 const OWN_NAMESPACE: &CStr = c"sdm-pmix";
 /// Name of the launcher whose server ends with its job.
 const OF_ONE_JOB: &str = "prterun";
 /// Interval between checks whether that server has a job.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Time limit for the server's job to start. A server whose job is over looks the same while another tool keeps it
-/// running, and must not wait for ours for ever.
+/// Time limit for the server's job to start. While another tool keeps a server running, a server whose job is over
+/// looks the same. Such a server must not wait for this tool for ever.
 const START_WAIT: Duration = Duration::from_secs(300);
 /// Maximum accepted number of processes in one table.
 const PROCESSES_MAX: usize = 1 << 20;
@@ -66,7 +65,7 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// Loads the library and connects to the server in process `server`, by its rendezvous file where that is known.
+    /// Loads libpmix and connects to the server in process `server`, by its rendezvous file where that is known.
     pub(crate) fn connect(library: &Path, server: i32, file: Option<&CStr>) -> Result<Self> {
         let handle = load(library)?;
         let ends_with_job = ends_with_job(server);
@@ -216,7 +215,7 @@ impl Tool {
         Err(CallError { status, text }.into())
     }
 
-    /// A function of the library.
+    /// A function of libpmix.
     pub(crate) fn function(&self, name: &CStr) -> Result<*mut c_void> {
         symbol(self.handle, name)
     }

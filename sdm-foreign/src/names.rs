@@ -1,5 +1,5 @@
 //! Names of PMIx's numeric constants, as in the standard. A table of our own, so that the answer does not depend on
-//! the library, and an unknown number has a name as well.
+//! libpmix, and an unknown number has a name as well.
 
 use std::borrow::Cow;
 

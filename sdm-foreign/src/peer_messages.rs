@@ -10,7 +10,7 @@ use crate::spawned_jobs::SpawnedJob;
 use crate::table::HostTable;
 use crate::wire::{HostProgram, LETTER_BYTES_MAX};
 
-/// The types of the library whose values hold no pointers: `bool` to `status` but for strings, ranks and states.
+/// The types of libpmix whose values hold no pointers: `bool` to `status` but for strings, ranks and states.
 const PLAIN_KINDS: [std::ops::RangeInclusive<u16>; 4] = [1..=2, 4..=20, 32..=37, 40..=40];
 
 /// A published value, which owns its data.
@@ -137,7 +137,7 @@ pub enum Question {
 /// An event that a process or a tool reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PeerEvent {
-    /// Code of the event, as the library numbers it.
+    /// Code of the event, as libpmix numbers it.
     pub code: i32,
     /// Namespace of the process or tool that reports it.
     pub namespace: String,
@@ -154,7 +154,7 @@ pub struct PeerEvent {
 pub enum Reply {
     /// A part of the data that a rank has put.
     Modex {
-        /// The library's status: 0 if all is well.
+        /// The PMIx status: 0 if all is well.
         status: i32,
         /// Length of the whole data, in bytes.
         total: u64,
@@ -166,12 +166,12 @@ pub enum Reply {
     },
     /// The outcome of a request without a result.
     Done {
-        /// The library's status.
+        /// The PMIx status.
         status: i32,
     },
     /// The values found by [`Question::LookUp`].
     Found {
-        /// The library's status.
+        /// The PMIx status.
         status: i32,
         /// The values found.
         entries: Vec<Entry>,

@@ -14,9 +14,9 @@ pub const QUEUES_VERSION: u16 = 1;
 pub const COMMUNICATORS_MAX: usize = 4096;
 /// Maximum number of messages that are named; further ones are counted.
 pub const MESSAGES_MAX: usize = 4096;
-/// Maximum number of messages that the library is asked for.
+/// Maximum number of messages that the debug library is asked for.
 pub const LOOKED_AT_MAX: u64 = 1 << 20;
-/// Maximum memory of the library at a time, in bytes.
+/// Maximum memory of the debug library at a time, in bytes.
 pub const LIBRARY_BYTES_MAX: usize = 256 << 20;
 
 /// The request of a server: the debug library, and the symbols and types of the process.
@@ -27,9 +27,9 @@ pub struct QueuesAsk {
     /// The path of the debug library.
     #[serde(with = "serde_bytes")]
     pub library: Vec<u8>,
-    /// The process's symbols that the library may ask for, with their addresses.
+    /// The process's symbols that the debug library may ask for, with their addresses.
     pub symbols: Vec<(String, u64)>,
-    /// The types that the library may ask for.
+    /// The types that the debug library may ask for.
     pub types: Vec<TypeLayout>,
 }
 
@@ -47,7 +47,7 @@ pub struct TypeLayout {
 /// The answer of the helper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum QueuesAnswer {
-    /// The message queues that the library reports.
+    /// The message queues that the debug library reports.
     Known(ProcessQueues),
     /// The request failed, with the reason on one line.
     Failed {
@@ -63,7 +63,7 @@ pub struct ProcessQueues {
     pub communicators: Vec<CommunicatorQueues>,
     /// Number of messages beyond [`MESSAGES_MAX`], which are left out.
     pub more: u64,
-    /// False if the library has no information of unexpected messages.
+    /// False if the debug library has no information of unexpected messages.
     pub knows_unexpected: bool,
 }
 

@@ -24,7 +24,7 @@ impl Share {
     }
 }
 
-/// A job that a process has started.
+/// A job that a process or a tool has started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpawnedJob {
     /// Namespace of the job, which differs from that of any job of another PMIx server.

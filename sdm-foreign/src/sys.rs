@@ -82,7 +82,7 @@ pub(crate) fn wait_readable(fds: &mut [libc::pollfd], wait: Option<Duration>) ->
     }
 }
 
-/// True if a descriptor is a TCP connection. A socket pair that the library uses itself is none.
+/// True if a descriptor is a TCP connection. A socket pair that libpmix uses itself is none.
 pub(crate) fn is_connected(fd: RawFd) -> bool {
     // SAFETY: all zeros are a valid address.
     let mut address: libc::sockaddr = unsafe { std::mem::zeroed() };

@@ -90,7 +90,7 @@ pub enum ToHost {
         tasks: IdSet,
         /// Exit code of the processes, or 128 plus the number of the signal that ended them.
         status: i32,
-        /// True if a process that has not finalized the library ends its job.
+        /// True if a process that has not finalized libpmix ends its job.
         ends_job: bool,
     },
     /// Output of a process; sent after [`FromHost::WantOutput`].
@@ -258,8 +258,8 @@ pub enum WireError {
 }
 
 impl HostJob {
-    /// The folder of this node's PMIx server, below the temporary one. The process that has started the server
-    /// removes it where the server could not.
+    /// The folder of this node's PMIx server, below the folder for temporary files. The process that has started the
+    /// server removes the folder if the server could not.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         sdm_system::files::temporary_folder()

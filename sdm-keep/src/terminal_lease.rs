@@ -137,7 +137,8 @@ impl TerminalLease {
         self.terminals.remove(&id);
     }
 
-    /// Terminals that are released and still have a connection. The next terminal waits until these have closed theirs.
+    /// Terminals that are released and still have a connection. The next terminal waits until these connections are
+    /// closed.
     pub fn leaving(&self) -> impl Iterator<Item = TerminalId> + '_ {
         let leaving = self
             .terminals

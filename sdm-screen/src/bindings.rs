@@ -78,7 +78,7 @@ impl Bindings {
         found.map_or(Some(typed), |(_, meant)| *meant)
     }
 
-    /// The key with the default action of this one. None if no key has it.
+    /// The key that the user presses for the default action of this key. None if no key has that action.
     pub(crate) fn typed(&self, meant: KeyEvent) -> Option<KeyEvent> {
         if self.meant(meant) == Some(meant) {
             return Some(meant);

@@ -153,7 +153,7 @@ impl Debugger {
         self.bindings = bindings;
     }
 
-    /// Sets the age of the displayed query results, in seconds. It is shown if tasks have moved since.
+    /// Sets the age of the displayed query results, in seconds. The age is shown if tasks have moved since the query.
     pub fn handle_age(&mut self, age: u64) {
         if self.is_aging() && age != self.age {
             self.changed = true;

@@ -152,7 +152,7 @@ impl Offer {
         })
     }
 
-    /// The location from which servers fetch the key. It is not secret.
+    /// The location from which servers fetch the key, which is not secret itself.
     pub(super) fn place(&self) -> OsString {
         let mut place = OsString::new();
         if self.socket.is_some() {

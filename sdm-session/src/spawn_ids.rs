@@ -11,7 +11,7 @@ use sdm_idset::IdSet;
 
 use super::api::{SessionEvent, SessionMember};
 
-/// Number of task numbers reserved per host. They are consecutive, so that a set stores them as one range.
+/// Number of task numbers reserved per host. The numbers are consecutive, so that a set stores them as one range.
 const EACH_HOST: u32 = 1 << 16;
 
 /// Assigns reserved numbers to the first server of each host, after the numbers of all tasks.

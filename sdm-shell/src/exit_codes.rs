@@ -16,7 +16,7 @@ pub const LOST: u8 = 122;
 pub const COMMAND_FAILED: u8 = 123;
 /// The session, the program or the inspection of a job could not be started.
 pub const NOT_STARTED: u8 = 124;
-/// Output could not be written. It takes precedence over the program's code.
+/// Output could not be written. This code takes precedence over the program's exit code.
 pub const UNWRITTEN: u8 = 125;
 /// The program cannot be run.
 pub const NOT_RUNNABLE: u8 = 126;

@@ -21,8 +21,7 @@ const DEPTH_MAX: usize = 64;
 
 /// Maximum number of parts that are shown of an element that is a plain value in another task.
 const PARTS_SHOWN_MAX: usize = 8;
-/// Number of characters that are shown of a value's end, where values are equal up to the end of what gdb
-/// printed.
+/// Number of characters that are shown of a value's end, where values are equal as far as gdb has printed them.
 const END_CHARS: usize = 60;
 
 /// The differences between the values of tasks and the most frequent value.
@@ -54,9 +53,9 @@ pub struct Difference {
     /// The path of the first element that differs: `[3].x`. Empty for a plain value. [`steps`] reads that of a
     /// Fortran value.
     pub path: String,
-    /// The reference's value of that element. None if it has no such element.
+    /// The reference's value of the first element that differs. None if the value has no such element.
     pub reference: Option<String>,
-    /// This class's value of that element. None if it has no such element.
+    /// This class's value of the first element that differs. None if the value has no such element.
     pub value: Option<String>,
 }
 

@@ -19,7 +19,7 @@ mod topics;
 
 pub(crate) use reply::stacks;
 
-/// The version of the records. It is raised when a field changes its meaning or is removed.
+/// The version of the records, which is raised when a field changes its meaning or is removed.
 pub const VERSION: u32 = 1;
 
 /// Writes items for a program.

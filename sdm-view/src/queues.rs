@@ -207,7 +207,7 @@ fn counted(sets: impl Iterator<Item = IdSet>) -> Vec<(IdSet, u32)> {
     counted.map(|(count, tasks)| (tasks, count)).collect()
 }
 
-/// The number that all of these tasks have in all lists. None if they differ.
+/// The number that all lists have for all of these tasks. None if the numbers differ.
 fn same_in(numbers: &[Numbers], tasks: &IdSet) -> Option<u64> {
     let mut found = numbers.iter().flat_map(|numbers| {
         let its = numbers.iter();

@@ -167,7 +167,7 @@ pub(crate) fn complain_of_loss(what: impl Display) {
     let _ = FAILED.compare_exchange(0, UNWRITTEN, Ordering::SeqCst, Ordering::SeqCst);
 }
 
-/// Replaces an exit code of the program by the one for lost output, if output was lost.
+/// Replaces an exit code of the program by the code for lost output, if output was lost.
 pub(crate) fn exit_code(code: u8) -> u8 {
     match FAILED.load(Ordering::SeqCst) {
         0 => code,

@@ -96,7 +96,7 @@ pub(super) fn prepare(connection: &mut Connection) {
     }
 }
 
-/// Gives the pages the records that they do not have.
+/// Sends the pages the records that the pages do not have.
 pub(super) fn tell(connection: &mut Connection) {
     let pages = &mut connection.prompt.pages;
     if !pages.are_waiting() {

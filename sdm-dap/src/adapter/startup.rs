@@ -276,7 +276,7 @@ pub(super) fn configuration_done(connection: &mut Connection, request: &Request)
     Ok(Some(Value::Null))
 }
 
-/// Handles `configurationDone`: the programs are resumed, or stay where they are.
+/// Handles `configurationDone`: resumes the programs, or leaves them stopped.
 pub(super) fn set_off(connection: &mut Connection) {
     let standing = connection.tasks.standing();
     let stays = connection.manner.stop_at_entry && !connection.manner.no_debug;

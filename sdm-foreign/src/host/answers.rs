@@ -241,7 +241,7 @@ impl Serving {
     }
 
     /// The index of a node among those of the first job; `None` for an unknown node. A number counts the nodes of the
-    /// named job, as the library does for its processes.
+    /// named job, as libpmix does for its processes.
     fn node_of(&self, node: &NodeChoice, namespace: Option<&str>) -> Option<u32> {
         let all = 0..u32::try_from(self.job.nodes.len()).ok()?;
         match node {

@@ -76,7 +76,7 @@ pub(super) unsafe extern "C" fn on_spawn(
 /// The processes that a spawn request names as those to debug: a namespace and a rank; `None` if it names none.
 ///
 /// # Safety
-/// `apps` and `infos` must come from the library.
+/// `apps` and `infos` must come from libpmix.
 unsafe fn target(apps: &[App], infos: &[Info]) -> Option<(String, u32)> {
     // SAFETY: the caller says so.
     let own = apps
@@ -92,7 +92,7 @@ unsafe fn target(apps: &[App], infos: &[Info]) -> Option<(String, u32)> {
 /// The requested placement of a program's processes.
 ///
 /// # Safety
-/// `infos` must come from the library. The program's own come first, then those of the whole job.
+/// `infos` must come from libpmix. The program's own come first, then those of the whole job.
 unsafe fn wanted<'a>(
     infos: impl Iterator<Item = &'a Info> + Clone,
     is_debugger: bool,
@@ -125,7 +125,7 @@ unsafe fn wanted<'a>(
 /// Converts a program of a spawn request, with the placement of its processes.
 ///
 /// # Safety
-/// `app` and `infos` must come from the library.
+/// `app` and `infos` must come from libpmix.
 unsafe fn program(app: &App, infos: &[Info], is_debugger: bool) -> (HostProgram, Placement) {
     // SAFETY: the caller says so.
     let (arguments, own, environment) = unsafe {

@@ -1,4 +1,4 @@
-//! The library's callbacks for tools that monitor and control processes, and for events between processes and tools.
+//! libpmix's callbacks for tools that monitor and control processes, and for events between processes and tools.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -18,16 +18,16 @@ const KILL: &CStr = c"pmix.jctrl.kill";
 const TERMINATE: &CStr = c"pmix.jctrl.term";
 const ENDPOINTS: &CStr = c"pmix.grp.endpt";
 const ASSIGN_CONTEXT: &CStr = c"pmix.grp.actxid";
-/// Group operation of the library's callback: make a group. Any other value is its destruction.
+/// Group operation of libpmix's callback: make a group. Any other value is its destruction.
 const CONSTRUCT: c_int = 0;
 /// Event range of PMIx: only the processes of this node.
 const RANGE_LOCAL: u8 = 2;
 /// Event range of PMIx: only the process itself.
 const RANGE_PROCESS: u8 = 7;
 
-/// A tool requests the output of processes from now on. All output is delivered; the library filters it by its own
-/// list. The call is answered at once: libpmix (4.2, 5.0) frees the data of its callback when this function returns,
-/// whatever the result.
+/// A tool requests the output of processes from now on. All output is delivered; libpmix filters it by its own list.
+/// The call is answered at once: libpmix (4.2, 5.0) frees the data of its callback when this function returns, whatever
+/// the result.
 pub(super) unsafe extern "C" fn on_pull(
     _: *const Proc,
     _: usize,
@@ -91,7 +91,7 @@ pub(super) unsafe extern "C" fn on_control(
     })
 }
 
-/// A process or a tool of this node reports an event; the library has informed the processes of this node. The call is
+/// A process or a tool of this node reports an event; libpmix has informed the processes of this node. The call is
 /// answered at once. When libpmix 4.2 reports for all ranks of the node that they wait for a debugger, it frees the
 /// callback's data when this function returns.
 pub(super) unsafe extern "C" fn on_notify(
@@ -167,7 +167,7 @@ unsafe fn bytes_of(object: ByteObject) -> Vec<u8> {
     unsafe { slice(object.bytes.cast::<u8>(), object.size) }.to_vec()
 }
 
-/// Completion callback of an event: frees the [`Waking`] that was given to the library.
+/// Completion callback of an event: frees the [`Waking`] that was given to libpmix.
 pub(crate) unsafe extern "C" fn on_told(_: c_int, data: *mut c_void) {
     // SAFETY: it is what `Waking::into_data` made, which the library gives back once.
     drop(unsafe { Box::from_raw(data.cast::<Waking>()) });

@@ -1,4 +1,4 @@
-//! Ends the job of a process that has ended before it connected to the library, or before it finalized it. Other ranks
+//! Ends the job of a process that has ended before it connected to libpmix, or before it finalized it. Other ranks
 //! would wait for that process in MPI for ever.
 
 use nix::libc::SIGTERM;
@@ -67,7 +67,7 @@ impl Host {
         }
     }
 
-    /// Ends each job of which a process of this node has ended without connecting to the library, while others wait.
+    /// Ends each job of which a process of this node has ended without connecting to libpmix, while others wait.
     /// `mpirun` does the same.
     fn end_jobs_of_absent(&mut self) {
         let Some(serving) = &self.serving else {
@@ -99,7 +99,7 @@ impl Host {
         }
     }
 
-    /// Ends each job of which one of these ended processes had connected to the library and has not finalized it, while
+    /// Ends each job of which one of these ended processes had connected to libpmix and has not finalized it, while
     /// others of the job run. `mpirun` does the same.
     fn end_jobs_of_leavers(&mut self, tasks: &IdSet, status: i32) {
         let Some(serving) = &self.serving else {

@@ -1,10 +1,10 @@
-//! Access control of the library: only processes of this user may connect.
+//! Access control of libpmix: only processes of this user may connect.
 //!
-//! The library believes the user id that a client claims. It also waits for the first bytes of one connection after
-//! another, and serves no other client meanwhile. So the library gets neither connections of other users nor
-//! connections that have sent nothing yet: it calls this program's `listen` and `accept`. A thread of this program
-//! accepts all connections, finds their users in the kernel's table, and waits for their first bytes. The library's
-//! apparent listening socket is an eventfd that counts the connections ready for it.
+//! libpmix believes the user id that a client claims. It also waits for the first bytes of one connection after
+//! another, and serves no other client meanwhile. So libpmix gets neither connections of other users nor connections
+//! that have sent nothing yet: it calls this program's `listen` and `accept`. A thread of this program accepts all
+//! connections, finds their users in the kernel's table, and waits for their first bytes. libpmix's apparent listening
+//! socket is an eventfd that counts the connections ready for it.
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -37,15 +37,15 @@ const TAKE_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of a connection's first bytes that are inspected.
 const FIRST_BYTES_MAX: usize = 4096;
 
-/// Whether the library is guarded.
+/// Whether libpmix is guarded.
 static IS_ON: AtomicBool = AtomicBool::new(false);
-/// The queue of each guarded listening socket, with the descriptor number that the library uses for the socket.
+/// The queue of each guarded listening socket, with the descriptor number that libpmix uses for the socket.
 static DOORS: Mutex<Vec<(c_int, Arc<ConnectionQueue>)>> = Mutex::new(Vec::new());
 
-/// Queue of this user's connections that have sent their first bytes, until the library accepts them.
+/// Queue of this user's connections that have sent their first bytes, until libpmix accepts them.
 struct ConnectionQueue {
     spoken: Mutex<VecDeque<TcpStream>>,
-    /// Number of queued connections. The library polls a duplicate of this descriptor in place of its listening socket.
+    /// Number of queued connections. libpmix polls a duplicate of this descriptor in place of its listening socket.
     bell: EventFd,
 }
 
@@ -145,7 +145,7 @@ fn guard(socket: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Replacement for the C library's `accept`. On the library's sockets it returns a connection that has sent its first
+/// Replacement for the C library's `accept`. On libpmix's sockets it returns a connection that has sent its first
 /// bytes, and fails where none is queued.
 ///
 /// # Safety

@@ -66,7 +66,7 @@ use crate::ffi::Proc;
 const FIRST_WAIT: Duration = Duration::from_secs(120);
 /// Maximum number of servers of one node.
 const PEERS_MAX: usize = 4096;
-/// The library's statuses.
+/// The PMIx statuses.
 const SUCCESS: i32 = 0;
 const UNREACHABLE: i32 = -25;
 const OUT_OF_RESOURCE: i32 = -29;
@@ -77,9 +77,9 @@ const DUPLICATE_KEY: i32 = -53;
 
 /// A server for one job.
 ///
-/// Large because a request of the library is answered from several tables: the job, the servers of the session, and
-/// the pending requests to other nodes. Each table has a type of its own, and each file of this module has the
-/// methods for one concern.
+/// Large because a request of libpmix is answered from several tables: the job, the servers of the session, and the
+/// pending requests to other nodes. Each table has a type of its own, and each file of this module has the methods for
+/// one concern.
 struct Host {
     listener: UnixListener,
     requests: Requests,
@@ -90,7 +90,7 @@ struct Host {
     board: Publications,
     barriers: Barriers,
     post: Post,
-    /// Task numbers of the processes of this node that have connected to the library.
+    /// Task numbers of the processes of this node that have connected to libpmix.
     connected: BTreeSet<u32>,
     next_tool: u64,
     gatherings: Vec<PartialTable>,

@@ -21,7 +21,7 @@ const REQUIRED: u32 = 1;
 /// Reads the qualifiers of a query.
 ///
 /// # Safety
-/// `qualifiers` must come from the library.
+/// `qualifiers` must come from libpmix.
 unsafe fn narrowed_by(qualifiers: &[Info]) -> Qualifiers {
     let mut about = Qualifiers::default();
     for info in qualifiers {

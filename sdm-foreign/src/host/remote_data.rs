@@ -194,7 +194,7 @@ impl Host {
         self.send_letter((from, number, Note::Reply(reply)));
     }
 
-    /// Asks the library for the data that a process of this node has put.
+    /// Asks libpmix for the data that a process of this node has put.
     fn ask_put(&mut self, rank: u32, to: u32, number: u64) {
         let asked = self.serving.as_ref().map(|serving| {
             let process = serving.process_of(rank);

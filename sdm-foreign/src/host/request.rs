@@ -1,5 +1,5 @@
-//! Requests of the library to its host. The library calls from threads of its own, so nothing is decided there.
-//! Each call becomes a [`Request`] whose address goes through a pipe to the main loop.
+//! Requests of libpmix to its host. libpmix calls from threads of its own, so nothing is decided there. Each call
+//! becomes a [`Request`] whose address goes through a pipe to the main loop.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -32,7 +32,7 @@ pub(crate) type ToolCallback = unsafe extern "C" fn(c_int, *mut Proc, *mut c_voi
 pub(crate) type InfoCallback =
     unsafe extern "C" fn(c_int, *mut Info, usize, *mut c_void, Option<Release>, *mut c_void);
 
-/// Completion callback of an operation, called at most once and from any thread; the library may have given none.
+/// Completion callback of an operation, called at most once and from any thread; libpmix may have given none.
 pub(crate) struct Done<F> {
     pub(crate) callback: Option<F>,
     pub(crate) data: *mut c_void,
@@ -68,7 +68,7 @@ impl Done<ModexCallback> {
 }
 
 impl Done<LookupCallback> {
-    /// Passes the values to the library, which copies them before the callback returns.
+    /// Passes the values to libpmix, which copies them before the callback returns.
     pub(crate) fn answer(self, status: c_int, found: &[Published]) {
         if let Some(callback) = self.callback {
             // SAFETY: the library gave it for this, and it is called once.
@@ -78,7 +78,7 @@ impl Done<LookupCallback> {
 }
 
 impl Done<SpawnCallback> {
-    /// Answers with the namespace of the started job. The library copies the name before this returns.
+    /// Answers with the namespace of the started job. libpmix copies the name before this returns.
     pub(crate) fn answer(self, status: c_int, namespace: &str) {
         if let Some(callback) = self.callback {
             let name = Proc::new(namespace, 0).namespace;
@@ -101,7 +101,7 @@ impl Done<ToolCallback> {
 }
 
 impl Done<InfoCallback> {
-    /// Passes the answer to the library. Its memory is kept until the library releases it.
+    /// Passes the answer to libpmix. Its memory is kept until libpmix releases it.
     pub(crate) fn answer(self, status: c_int, known: Known) {
         unsafe extern "C" fn release(known: *mut c_void) {
             // SAFETY: it is the box below, which the library gives back once.
@@ -168,7 +168,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Adds bytes in memory that the library frees itself, as it does with the data of a group's members.
+    /// Adds bytes in memory that libpmix frees itself, as it does with the data of a group's members.
     pub(crate) fn give_bytes(&mut self, key: &CStr, given: &[u8]) {
         // SAFETY: it gives that many bytes or null; nobody else has them.
         let bytes = unsafe { libc::malloc(given.len().max(1)) };
@@ -189,7 +189,7 @@ impl Known {
 // SAFETY: its pointers point to what it owns.
 unsafe impl Send for Known {}
 
-/// A request of the library to its host.
+/// A request of libpmix to its host.
 pub(crate) enum Request {
     /// The queues that the user's clusters have are known.
     Queues(Vec<Queue>),
@@ -287,7 +287,7 @@ pub(crate) enum Request {
         process: Proc,
         done: Done<OpCallback>,
     },
-    /// A process of the job finalizes the library.
+    /// A process of the job finalizes libpmix.
     Finalized {
         process: Proc,
         done: Done<OpCallback>,
@@ -305,7 +305,7 @@ pub(crate) struct GroupCall {
     pub(crate) done: Done<InfoCallback>,
 }
 
-/// An event for the library to deliver, which lives until it is delivered.
+/// An event for libpmix to deliver, which lives until it is delivered.
 pub(crate) struct Waking {
     pub(crate) code: i32,
     pub(crate) source: Box<Proc>,
@@ -313,7 +313,7 @@ pub(crate) struct Waking {
     pub(crate) infos: Vec<Info>,
     /// Values that the infos point to.
     pub(crate) kept: Vec<PublishedValue>,
-    /// Bytes that are passed on, and where they are.
+    /// Bytes that are passed on; `object` points to them.
     pub(crate) bytes: Vec<u8>,
     pub(crate) object: ByteObject,
 }
@@ -408,7 +408,7 @@ impl Requests {
     }
 }
 
-/// Passes a request to the main loop; returns the status for the library.
+/// Passes a request to the main loop; returns the status for libpmix.
 pub(crate) fn hand_over(request: Request) -> c_int {
     let address = Box::into_raw(Box::new(request)) as usize;
     let bytes = address.to_ne_bytes();

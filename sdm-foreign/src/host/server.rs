@@ -25,7 +25,7 @@ use crate::host::upcalls::{Module, asked_for, on_put};
 const LIBRARIES: [&str; 2] = ["libpmix.so.2", "libpmix.so"];
 /// Environment variable with the path of the only library to use.
 const LIBRARY_VARIABLE: &str = "SDM_PMIX_LIBRARY";
-/// Standard output and standard error, as the library numbers them.
+/// Standard output and standard error, as libpmix numbers them.
 const STDOUT: u16 = 2;
 const STDERR: u16 = 4;
 const OPERATION_SUCCEEDED: c_int = -157;
@@ -70,7 +70,7 @@ type SetupFork = unsafe extern "C" fn(*const Proc, *mut *mut *mut c_char) -> c_i
 type Text = unsafe extern "C" fn() -> *const c_char;
 type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
 
-/// A job, as it is registered with the library.
+/// A job, as it is registered with libpmix.
 struct Registration<'a> {
     namespace: &'a str,
     /// The job's nodes, each with the job's ranks there.
@@ -81,7 +81,7 @@ struct Registration<'a> {
     parent: Option<&'a Proc>,
     /// True if the job's processes wait in `PMIx_Init` for a debugger.
     is_held: bool,
-    /// The processes that the job's processes debug; `None` if they are not a debugger's.
+    /// The processes that the job's processes debug; `None` if the job is no debugger's.
     target: Option<Proc>,
 }
 
@@ -89,12 +89,12 @@ struct Registration<'a> {
 pub(crate) struct Server {
     handle: *mut c_void,
     error: ErrorString,
-    /// The library's own name and version.
+    /// libpmix's own name and version.
     pub(crate) version: String,
 }
 
 impl Server {
-    /// Loads the library, and does not start to serve.
+    /// Loads libpmix, and does not start to serve.
     ///
     /// # Safety
     /// This process must have only one thread, as this sets environment variables.
@@ -203,8 +203,8 @@ impl Server {
         )
     }
 
-    /// Asks the library for the data that a process of this node has put, for another node. The library answers by a
-    /// request, once the process has put data.
+    /// Asks libpmix for the data that a process of this node has put, for another node. libpmix answers by a request,
+    /// once the process has put data.
     pub(crate) fn ask_put(&self, process: &Proc, to: u32, number: u64) -> Result<()> {
         let data = asked_for(to, number);
         // SAFETY: the signature as in all versions; the callback comes once where it is taken.
@@ -378,8 +378,8 @@ impl Server {
     }
 }
 
-/// Makes the folder for the files of a job's processes. It is below the server's own, since the library removes it when
-/// a process of Open MPI leaves without finalizing.
+/// Makes the folder for the files of a job's processes. It is below the server's own, since libpmix removes it when a
+/// process of Open MPI leaves without finalizing.
 fn folder_of(namespace: &str, folder: &Path) -> Result<CString> {
     let path = folder.join(namespace);
     let made = fs::DirBuilder::new().mode(0o700).create(&path);
@@ -422,7 +422,7 @@ unsafe fn strings(mut array: *mut *mut c_char) -> Vec<String> {
     found
 }
 
-/// Ranks one by one, as the library reads them.
+/// Ranks one by one, as libpmix reads them.
 fn list(ranks: &IdSet) -> String {
     let texts: Vec<_> = ranks.iter().map(|rank| rank.0.to_string()).collect();
     texts.join(",")

@@ -15,7 +15,7 @@ use super::request::{Done, SpawnCallback};
 use super::{Host, NOT_FOUND, OUT_OF_RESOURCE, SUCCESS, UNREACHABLE};
 use crate::ffi::Proc;
 
-/// Status of the library for a program that cannot be started.
+/// Status of libpmix for a program that cannot be started.
 const JOB_FAILED_TO_START: i32 = -181;
 const SIGKILL: i32 = nix::libc::SIGKILL;
 /// Maximum number of finished starts that are remembered, in case a node asks again for one of them.
@@ -366,7 +366,7 @@ impl Host {
         Ok(message)
     }
 
-    /// Handles the result of a start by a server of this node: all programs run, or they cannot be started.
+    /// Handles the result of a start by a server of this node: all programs run, or the start has failed.
     pub(super) fn end_spawn(&mut self, number: u64, is_started: bool) {
         let Some(start) = self.spawns.starts.remove(&number) else {
             return;

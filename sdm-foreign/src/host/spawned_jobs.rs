@@ -35,7 +35,7 @@ impl Serving {
         its.task_of(process.rank)
     }
 
-    /// The library's name of a task: namespace and rank.
+    /// libpmix's name of a task: namespace and rank.
     pub(super) fn process_of(&self, task: u32) -> Proc {
         let mut offspring = self.offspring.iter();
         let its = offspring.find_map(|it| Some((it, it.rank_of(task)?)));

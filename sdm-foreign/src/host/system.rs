@@ -1,8 +1,8 @@
 //! The file `pmix.sys.HOST`, by which tools find this server as the system server of its node.
 //!
-//! The library would overwrite any file of that name, and would follow a planted symbolic link. So it writes into
-//! the server's own folder, and the file is hard-linked to the place where tools look; the kernel refuses that
-//! where the name is taken.
+//! libpmix would overwrite any file of that name, and would follow a planted symbolic link. So it writes into the
+//! server's own folder, and the file is hard-linked to the place where tools look; the kernel refuses that where the
+//! name is taken.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -16,7 +16,7 @@ use sdm_text::printable_name;
 
 /// Beginning of the file's name; the host's name follows.
 const PREFIX: &str = "pmix.sys.";
-/// Environment variables with the file's folder, in the order in which the library looks.
+/// Environment variables with the file's folder, in the order in which libpmix looks.
 const FOLDERS: [&str; 4] = ["PMIX_SYSTEM_TMPDIR", "TMPDIR", "TEMP", "TMP"];
 /// Number of attempts to take a name that other processes may take and free meanwhile.
 const TRIES: usize = 3;
@@ -28,7 +28,7 @@ pub(super) struct SystemFile {
 }
 
 impl SystemFile {
-    /// Publishes the library's connection file in `folder` under the path where tools look for this node's server.
+    /// Publishes libpmix's connection file in `folder` under the path where tools look for this node's server.
     ///
     /// # Errors
     /// The node already has a server, or the file cannot be written; the error's text is for the user. A file of
@@ -63,7 +63,7 @@ impl Drop for SystemFile {
     }
 }
 
-/// The file that the library has written.
+/// The file that libpmix has written.
 fn written(folder: &Path) -> Result<PathBuf> {
     let entries = fs::read_dir(folder).context("cannot read the folder of the PMIx library")?;
     let mut names = entries.flatten().map(|entry| entry.path());

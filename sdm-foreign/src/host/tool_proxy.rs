@@ -1,10 +1,9 @@
-//! A relay between a tool and the library, so that a tool that dies while it connects does not harm the library.
+//! A relay between a tool and libpmix, so that a tool that dies while it connects does not harm libpmix.
 //!
-//! OpenPMIx (4 and 5) crashes if a tool hangs up between its first message and the server's last reply to it.
-//! Foreign tools have no keeper as ours have, and a user may interrupt one at any time. So the library gets one end
-//! of a socket pair, and a thread copies bytes between the other end and the tool. If the tool hangs up too early,
-//! the library's end stays open until its replies have been written. Processes of the job have no relay: the
-//! library answers them at once.
+//! OpenPMIx (4 and 5) crashes if a tool hangs up between its first message and the server's last reply to it. Foreign
+//! tools have no keeper as ours have, and a user may interrupt one at any time. So libpmix gets one end of a socket
+//! pair, and a thread copies bytes between the other end and the tool. If the tool hangs up too early, libpmix's end
+//! stays open until its replies have been written. Processes of the job have no relay: libpmix answers them at once.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -19,9 +18,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 const TOOLS_MAX: usize = 256;
 /// Buffer size of the copy, in bytes.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Time limit for the library's first reply to a tool that has hung up.
+/// Time limit for libpmix's first reply to a tool that has hung up.
 const REPLIES_TAKE: Duration = Duration::from_secs(10);
-/// Maximum pause between two replies of the library.
+/// Maximum pause between two replies of libpmix.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// The bytes before a first message: a number, a tag and the message's length.
 const HEADER_BYTES: usize = 16;
@@ -43,7 +42,7 @@ pub(super) fn is_of_a_job(first: &[u8]) -> bool {
     of() == Some(OF_A_JOB)
 }
 
-/// Returns the library's end of a relay to a tool; `None` if there are too many tools, or no resources.
+/// Returns libpmix's end of a relay to a tool; `None` if there are too many tools, or no resources.
 pub(super) fn begin(tool: TcpStream) -> Option<UnixStream> {
     if TOOLS.fetch_add(1, Ordering::SeqCst) >= TOOLS_MAX {
         TOOLS.fetch_sub(1, Ordering::SeqCst);
@@ -115,9 +114,9 @@ struct Relay {
     library: UnixStream,
     to_library: ByteQueue,
     to_tool: ByteQueue,
-    /// Time of the library's last reply; `None` before the first.
+    /// Time of libpmix's last reply; `None` before the first.
     replied: Option<Instant>,
-    /// True once the tool has sent data after a reply of the library, so that it must have read the replies.
+    /// True once the tool has sent data after a reply of libpmix, so that it must have read the replies.
     is_through: bool,
     /// Time at which the tool hung up; `None` while it is connected.
     gone: Option<Instant>,
@@ -136,8 +135,8 @@ impl Relay {
         }
     }
 
-    /// Copies bytes until the library has ended the connection, or until the tool has hung up and the time for the
-    /// library's replies is over.
+    /// Copies bytes until libpmix has ended the connection, or until the tool has hung up and the time for libpmix's
+    /// replies is over.
     fn carry(mut self) {
         while !self.is_over() && self.wait().is_ok() {
             if self.to_tool.fill(&mut self.library) {
@@ -161,7 +160,7 @@ impl Relay {
         let _ = self.tool.shutdown(Shutdown::Both);
     }
 
-    /// Time until which the library's end is kept open after the tool has hung up; `None` while the tool is connected.
+    /// Time until which libpmix's end is kept open after the tool has hung up; `None` while the tool is connected.
     fn end(&self) -> Option<Instant> {
         let gone = self.gone?;
         Some(match (self.is_through, self.replied) {

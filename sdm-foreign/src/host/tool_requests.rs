@@ -41,7 +41,7 @@ pub(crate) struct Steering {
     told: BTreeSet<String>,
     /// For each job the nodes on which it has ended. Only the node of the job's first task collects them.
     ended_at: BTreeMap<String, BTreeSet<u32>>,
-    /// The tasks of this node that have finalized the library.
+    /// The tasks of this node that have finalized libpmix.
     finalized: IdSet,
     /// The jobs that were ended here because some of their processes never connected or left without finalizing.
     given_up: BTreeSet<String>,
@@ -59,17 +59,17 @@ impl Steering {
         !self.ended.is_empty()
     }
 
-    /// Records that a process has connected to the library.
+    /// Records that a process has connected to libpmix.
     pub(super) fn begin(&mut self, task: u32) {
         self.finalized.remove(TaskId(task));
     }
 
-    /// Records that a process has finalized the library.
+    /// Records that a process has finalized libpmix.
     pub(super) fn finalize(&mut self, task: u32) {
         self.finalized.insert(TaskId(task));
     }
 
-    /// True for a process that has finalized the library and not connected again.
+    /// True for a process that has finalized libpmix and not connected again.
     pub(super) fn has_finalized(&self, task: TaskId) -> bool {
         self.finalized.contains(task)
     }

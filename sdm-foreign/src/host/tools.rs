@@ -148,7 +148,7 @@ impl Host {
 }
 
 impl Serving {
-    /// A rank of each other node.
+    /// The first rank of each other node.
     pub(super) fn first_ranks_elsewhere(&self) -> Vec<u32> {
         let nodes = self.nodes_elsewhere().into_iter();
         let firsts = nodes.filter_map(|at| self.job.nodes[at as usize].ranks.first());

@@ -304,7 +304,7 @@ unsafe extern "C" fn on_disconnect(
     unsafe { meet(Purpose::Disconnect, processes, count, done(callback, data)) }
 }
 
-/// Passes on that processes meet for this purpose; returns the status for the library.
+/// Passes on that processes meet for this purpose; returns the status for libpmix.
 ///
 /// # Safety
 /// `processes` must point to `count` processes, or be null.
@@ -424,11 +424,11 @@ pub(super) const FUNCTIONS: [&str; 15] = [
     "PMIx_Spawn",
 ];
 
-/// Size of the function table. Each version of the library reads its own number of entries; the zero entries are
-/// absent functions.
+/// Size of the function table. Each version of libpmix reads its own number of entries; the zero entries are absent
+/// functions.
 const SLOTS: usize = 64;
 
-/// The library's function table. Empty entries are functions that the host does not offer.
+/// libpmix's function table. Empty entries are functions that the host does not offer.
 #[repr(C)]
 pub(crate) struct Module([*const c_void; SLOTS]);
 

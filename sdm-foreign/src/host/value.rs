@@ -1,4 +1,4 @@
-//! Copies of the library's values, which this server stores for published data.
+//! Copies of libpmix's values, which this server stores for published data.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
@@ -42,7 +42,7 @@ pub(crate) unsafe fn copy(value: &Value) -> Option<PublishedValue> {
     }
 }
 
-/// The value in the library's representation. Its pointers are valid as long as `kept` lives.
+/// The value in libpmix's representation. Its pointers are valid as long as `kept` lives.
 pub(crate) fn value(kept: &PublishedValue) -> Value {
     let mut data = Data { words: [0; 3] };
     let kind = match kept {

@@ -1,5 +1,5 @@
-//! Ends this process if a call of the library does not return: the main loop could report nothing then, and nothing
-//! else would ever end the process.
+//! Ends this process if a call of libpmix does not return: the main loop could report nothing then, and nothing else
+//! would ever end the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

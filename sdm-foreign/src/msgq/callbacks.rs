@@ -1,5 +1,5 @@
-//! The callbacks through which the library reads the process. The library calls none of them before [`Subject`]
-//! exists, and their data is never freed while this process lives.
+//! The callbacks through which the debug library reads the process. The debug library calls none of them before
+//! [`Subject`] exists, and their data is never freed while this process lives.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -18,10 +18,10 @@ use super::interface::{
 
 /// Maximum number of bytes that are read at once: a group of a million processes.
 const FETCH_BYTES_MAX: usize = 8 << 20;
-/// Size of the header in front of an allocation of the library, which holds its size; in bytes.
+/// Size of the header in front of an allocation of the debug library, which holds its size; in bytes.
 const HEAD_BYTES: usize = 16;
 
-/// The process that the library reads. It is both the process and the image in the library's interface.
+/// The process that the debug library reads. It is both the process and the image in the debug library's interface.
 pub(super) struct Subject {
     memory: File,
     symbols: Vec<(String, u64)>,
@@ -41,7 +41,7 @@ impl Subject {
         }
     }
 
-    /// The handle that stands for the process in the library's calls and callbacks.
+    /// The handle that stands for the process in the debug library's calls and callbacks.
     pub(super) fn opaque(&'static self) -> Opaque {
         std::ptr::from_ref(self).cast_mut().cast()
     }
@@ -103,11 +103,11 @@ pub(super) static PROCESS: ProcessCallbacks = ProcessCallbacks {
     to_host,
 };
 
-/// Memory of this process that the library has allocated now, in bytes.
+/// Memory of this process that the debug library has allocated now, in bytes.
 static HELD_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Memory for the library. It is filled with 0xff bytes, so that a rank that the library forgets to write is no valid
-/// rank.
+/// Allocates memory for the debug library. The memory is filled with 0xff bytes, so that a rank that the debug library
+/// forgets to write is no valid rank.
 unsafe extern "C" fn allocate(size: usize) -> *mut c_void {
     let held = HELD_BYTES.load(Ordering::Relaxed);
     let whole = size.checked_add(HEAD_BYTES);

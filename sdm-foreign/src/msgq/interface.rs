@@ -21,7 +21,7 @@ const COMPLETE: c_int = 2;
 const TEXT_LINES: usize = 5;
 const LINE_CHARS: usize = 64;
 
-/// A handle of this process, which the library passes back in its callbacks.
+/// A handle of this process, which the debug library passes back in its callbacks.
 pub(super) type Opaque = *mut c_void;
 
 /// Sizes of C's types in the process.
@@ -36,7 +36,7 @@ pub(super) struct TypeSizes {
     pub(super) size_bytes: c_int,
 }
 
-/// Callbacks that are independent of a process: memory, messages, and data that the library attaches to handles.
+/// Callbacks that are independent of a process: memory, messages, and data that the debug library attaches to handles.
 #[repr(C)]
 pub(super) struct BasicCallbacks {
     pub(super) allocate: unsafe extern "C" fn(usize) -> *mut c_void,
@@ -70,7 +70,7 @@ pub(super) struct ProcessCallbacks {
     pub(super) to_host: unsafe extern "C" fn(Opaque, *const c_void, *mut c_void, c_int),
 }
 
-/// A communicator, in the library's layout.
+/// A communicator, in the debug library's layout.
 #[repr(C)]
 struct Communicator {
     id: c_ulong,
@@ -79,7 +79,7 @@ struct Communicator {
     name: [c_char; LINE_CHARS],
 }
 
-/// A message, in the library's layout.
+/// A message, in the debug library's layout.
 #[repr(C)]
 struct Operation {
     status: c_int,
@@ -97,7 +97,7 @@ struct Operation {
     texts: [[c_char; LINE_CHARS]; TEXT_LINES],
 }
 
-/// A message that has not completed. The library may be wrong about that; the MPI request at
+/// A message that has not completed. The debug library may be wrong about that; the MPI request at
 /// [`LibraryMessage::request`] is authoritative.
 pub(super) struct LibraryMessage {
     pub(super) is_matched: bool,
@@ -107,7 +107,7 @@ pub(super) struct LibraryMessage {
     pub(super) tag: Option<i64>,
     pub(super) length_bytes: u64,
     pub(super) buffer: u64,
-    /// Address of the message's MPI request; `None` if the library does not report it.
+    /// Address of the message's MPI request; `None` if the debug library does not report it.
     pub(super) request: Option<u64>,
 }
 
@@ -136,7 +136,7 @@ pub(super) struct DebugLibrary {
 }
 
 impl DebugLibrary {
-    /// Loads the library and passes it the basic callbacks, which must live as long as this process.
+    /// Loads the debug library and passes it the basic callbacks, which must live as long as this process.
     pub(super) fn load(path: &Path, callbacks: &'static BasicCallbacks) -> Result<Self> {
         let handle = load(path)?;
         let version = symbol(handle, c"mqs_version_compatibility")?;
@@ -203,7 +203,7 @@ impl DebugLibrary {
         }
     }
 
-    /// Makes the library read the program and the process, which it identifies as `subject` in its callbacks.
+    /// Makes the debug library read the program and the process, which it identifies as `subject` in its callbacks.
     pub(super) fn begin(
         &self,
         subject: Opaque,
@@ -273,7 +273,7 @@ impl DebugLibrary {
         }
     }
 
-    /// Begins to read a queue of the current communicator; false if the library has no information on the queue.
+    /// Begins to read a queue of the current communicator; false if the debug library has no information on the queue.
     pub(super) fn begin_queue(&self, subject: Opaque, queue: c_int) -> Result<bool> {
         // SAFETY: the library has begun with this subject, and a communicator is looked at.
         match unsafe { (self.set_up_operations)(subject, queue) } {

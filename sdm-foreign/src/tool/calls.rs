@@ -23,7 +23,7 @@ const TYPE_INT: u16 = 6;
 const REQUIRED: u32 = 1;
 /// Status of PMIx: the operation is done, and no callback follows.
 const OPERATION_SUCCEEDED: c_int = -157;
-/// Time limit for a callback of the library.
+/// Time limit for a callback of libpmix.
 const CALLBACK_WAIT: Duration = Duration::from_secs(60);
 /// Status that stands for a callback that has not come in time.
 const TIMED_OUT: c_int = -24;
@@ -93,8 +93,8 @@ type Control = unsafe extern "C" fn(
 ) -> c_int;
 type Version = unsafe extern "C" fn() -> *const c_char;
 
-/// The library's functions for the calls of a tool. Other functions are looked up when they are needed, and a missing
-/// one fails the call.
+/// libpmix's functions for the calls of a tool. Other functions are looked up when they are needed, and a missing one
+/// fails the call.
 pub(super) struct Calls<'a> {
     tool: &'a Tool,
     query: QueryInfo,
@@ -171,13 +171,13 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// The library's own version text.
+    /// libpmix's own version text.
     pub(super) fn version(&self) -> String {
         // SAFETY: a string of the library's that lives as long as it.
         unsafe { text((self.version)()) }
     }
 
-    /// Executes a request. Returns the status of the library call and the lines of its result.
+    /// Executes a request. Returns the status of the call and the lines of its result.
     pub(super) fn carry_out(&self, ask: &ToolRequest) -> Result<(c_int, Vec<Line>)> {
         let none = |status| (status, Vec::new());
         match ask {

@@ -1,4 +1,4 @@
-//! Conversion of the library's values to lines.
+//! Conversion of libpmix's values to lines.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int};
@@ -20,7 +20,7 @@ const TYPE_PROC: u16 = 22;
 const TYPE_REGATTR: u16 = 48;
 const TYPE_NAMESPACE: u16 = 60;
 
-/// The library's description of an attribute: its name, key, type, and explanatory texts.
+/// libpmix's description of an attribute: its name, key, type, and explanatory texts.
 #[repr(C)]
 struct Described {
     name: *const c_char,
@@ -31,7 +31,7 @@ struct Described {
 
 const _: () = assert!(size_of::<Described>() == 536);
 
-/// Converts the library's structure of a process.
+/// Converts libpmix's structure of a process.
 pub(super) fn among(process: &Proc) -> JobPart {
     let end = process.namespace.iter().position(|it| *it == 0);
     let name = &process.namespace[..end.unwrap_or(process.namespace.len())];
@@ -67,7 +67,7 @@ pub(super) unsafe fn value(key: &str, value: &Value) -> Vec<Line> {
     into.lines
 }
 
-/// Items of the library as a slice. It is empty for null, and if there are more than [`ITEMS_MAX`].
+/// Items of libpmix as a slice. It is empty for null, and if there are more than [`ITEMS_MAX`].
 ///
 /// # Safety
 /// `start` must point to `count` items, or be null.

@@ -1,8 +1,8 @@
 //! A PMIx tool: it reads requests on its standard input and writes answers to its standard output; see
 //! `sdm_foreign::tool_protocol`.
 //!
-//! Callbacks of the library only put a message into a channel that one thread writes. The library waits while the
-//! parent process does not read.
+//! Callbacks of libpmix only put a message into a channel that one thread writes. libpmix waits while the parent
+//! process does not read.
 #![allow(unsafe_code)]
 
 mod calls;
@@ -65,8 +65,8 @@ fn tell_no_more(writer: JoinHandle<()>) {
     let _ = writer.join();
 }
 
-/// A duplicate of standard output for this program's messages. From now on standard output itself, which the library
-/// may write to, is standard error.
+/// A duplicate of standard output for this program's messages. From now on standard output itself, which libpmix may
+/// write to, is standard error.
 fn own_output() -> Result<OwnedFd> {
     let own = std::io::stdout().as_fd().try_clone_to_owned()?;
     nix::unistd::dup2_stdout(std::io::stderr())?;

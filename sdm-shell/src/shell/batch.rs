@@ -102,7 +102,7 @@ impl HangSearch {
 enum BatchEnd {
     /// All tasks have ended.
     Ended,
-    /// These tasks were ended by a signal, or are about to be.
+    /// Tasks that a signal has ended or is about to end.
     Crashed(IdSet),
     /// A time limit is reached: a sentence for a person.
     TimedOut(String),

@@ -11,8 +11,8 @@ use sdm_view::render::Names;
 use super::SessionHandle;
 use crate::exit_codes::{ABORTED, ISOLATED, LOST, MISUSED, SIGNALLED, UNCHECKED};
 
-/// The exit code at the end of a script, and its reason: that of a batch for the tasks as the script has left them. 0
-/// where they still run or stand at no crash, and where a command has ended them.
+/// The exit code at the end of a script, and its reason. It is the exit code of a batch for the tasks as the script has
+/// left them. The code is 0 where tasks still run or are stopped without a crash, and where a command has ended them.
 pub(super) fn end_of_script(session: &SessionHandle) -> (u8, Option<String>) {
     let (crashed, are_at_end) = session.read(|model| {
         let tasks = &model.tasks;

@@ -13,8 +13,8 @@ use crate::exit_codes::{NOT_FOUND, NOT_RUNNABLE};
 use sdm_view::coalesce::join;
 use sdm_view::item::Item;
 
-/// Starts programs on their tasks. Waits until they have started, or are at `main` if they are to stop there. Returns
-/// false on failure.
+/// Starts programs on their tasks. Waits until the programs run, or are stopped at `main` if they are to stop there.
+/// Returns false on failure.
 pub(super) async fn start(session: &SessionHandle, programs: Vec<(IdSet, StartSpec)>) -> bool {
     session.edit(|model| {
         let seized = programs.iter().filter(|(_, spec)| spec.gdb_when_needed);

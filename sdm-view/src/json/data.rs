@@ -89,7 +89,7 @@ fn usage(found: &Usage) -> Value {
     json!({ "resident_bytes": found.resident_bytes, "peak_bytes": found.peak_bytes })
 }
 
-/// The event of a catchpoint.
+/// The JSON of a catchpoint's event.
 pub(super) fn caught(hit: &CatchHit) -> Value {
     match hit {
         CatchHit::Fork => json!({ "event": "fork" }),

@@ -77,7 +77,7 @@ pub struct ProfileClass {
 }
 
 impl Profile {
-    /// Adds a report, which has the samples of some tasks in the time since the last one.
+    /// Adds a report, which has the samples of some tasks since the last report.
     pub fn absorb(&mut self, tasks: &IdSet, samples: &Samples) {
         self.tasks.union_with(tasks);
         self.looks = self.looks.saturating_add(samples.looks);

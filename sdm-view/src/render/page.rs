@@ -22,7 +22,7 @@ impl Page<'_> {
         self.labelled(&self.label(tasks), text, bad)
     }
 
-    /// The mark of a class with few tasks, which is what a user looks for. Empty for larger classes.
+    /// The mark of a class with few tasks, because users search for such classes. Empty for larger classes.
     pub(super) fn few(&self, count: u64, whole: u64) -> String {
         if whole < 3 || count > (whole / 8).max(1) {
             return String::new();

@@ -216,7 +216,7 @@ impl Writer<'_> {
         format!("{label}, {threads} threads")
     }
 
-    /// The mark of a branch with few tasks, which is what a user searches. Empty for other branches.
+    /// The mark of a branch with few tasks, because users search for such branches. Empty for other branches.
     fn mark(&self, tasks: &IdSet) -> String {
         if self.few.is_none_or(|few| tasks.len() > few) {
             return String::new();

@@ -6,7 +6,7 @@ use serde_json::{Value, json as object};
 use super::{End, Look, Moment, MpiError, OutputClass, Report};
 use crate::json::{output, rank_row, set, stacks};
 
-/// The version of the schema. It is raised when a field changes its meaning or is removed.
+/// The version of the schema, which is raised when a field changes its meaning or is removed.
 pub const VERSION: u32 = 1;
 
 /// The report as JSON.

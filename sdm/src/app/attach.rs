@@ -40,7 +40,7 @@ pub(super) struct Attachment {
     pub(super) spec: AttachSpec,
     /// The servers to start, with their hosts.
     pub(super) session: SessionConfig,
-    /// The tasks to attach to at first. Others have a server and are for `attach SET`.
+    /// The tasks to attach to at first. The other tasks have a server, and `attach SET` attaches to them.
     wanted: IdSet,
     /// Ranks of the job that are on hosts without a server.
     elsewhere: IdSet,
@@ -82,8 +82,8 @@ impl Attachment {
             .difference(&self.ended)
     }
 
-    /// Removes the tasks outside of `tasks` from the attachment, because no server has started on their host. They are
-    /// noted in `left_out`.
+    /// Removes the tasks outside of `tasks` from the attachment, because no server has started on their host. The
+    /// removed tasks are noted in `left_out`.
     pub(super) fn keep_to(&mut self, tasks: &IdSet) {
         for (host, own) in &self.hosts {
             let absent = own.intersection(&self.wanted).difference(tasks);
@@ -198,9 +198,9 @@ fn by_host(processes: &[JobProcess]) -> Vec<(String, IdSet)> {
     hosts
 }
 
-/// The session configuration: one server on each host debugs all processes there. It runs without a
-/// launcher on this host, through Slurm on nodes of a Slurm job, otherwise through ssh. An unreachable host
-/// costs its own tasks only.
+/// The session configuration: one server on each host debugs all processes there. The servers are started without a
+/// launcher on this host, through Slurm on nodes of a Slurm job, otherwise through ssh. An unreachable host costs its
+/// own tasks only.
 fn session(args: &TargetArgs, hosts: Vec<(String, IdSet)>, slurm: Option<&str>) -> SessionConfig {
     let count = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
     let tree = TreeArgs {

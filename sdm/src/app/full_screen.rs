@@ -236,7 +236,7 @@ impl Full {
         }
     }
 
-    /// Starts the thread. It runs until the process ends.
+    /// Starts the thread that owns the terminal while the screen is shown. It runs until the process ends.
     ///
     /// # Errors
     /// The thread cannot be started.

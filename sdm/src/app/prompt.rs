@@ -303,7 +303,7 @@ impl Completer for Words {
     }
 }
 
-/// True for a word that is printed unescaped. Others cannot be put into the line.
+/// True for a word that is printed unescaped. Other words cannot be inserted into the line.
 fn is_plain(word: &str) -> bool {
     shown(word) == word && !word.contains(['\n', '\x1b'])
 }

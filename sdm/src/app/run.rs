@@ -227,7 +227,8 @@ fn tell_misfits(parts: &[ProgramPart], linked: &[Linked], (name, options): (&str
     }
 }
 
-/// The backend for the processes. It hosts a PMIx server if they can use one and get none from elsewhere.
+/// The backend for the processes. The backend hosts a PMIx server if the processes can use one and get none from their
+/// launcher.
 fn hosted(args: &RunArgs, linked: &[Linked], launcher: &str) -> Result<BackendSettings, Refused> {
     let backend = args.gdb_use.backend();
     let is_system = args.pmix == PmixUse::System;

@@ -24,7 +24,7 @@ pub(super) struct Stdin {
 }
 
 impl Stdin {
-    /// Starts the thread. It reads nothing before a request.
+    /// Starts the thread that reads standard input. It reads nothing before a request.
     pub(super) fn start(controls: Sender<Control>, wake: Wake) -> io::Result<Self> {
         let (asked, requests) = channel();
         thread::Builder::new()

@@ -99,7 +99,7 @@ impl Typed {
         self.lock().line.bytes = text.as_bytes().to_vec();
     }
 
-    /// Reads keys while they are wanted. Never returns.
+    /// Reads typed keys while a status line is shown. Never returns.
     fn read(&self) {
         let stdin = io::stdin();
         loop {

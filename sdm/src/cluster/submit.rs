@@ -174,8 +174,8 @@ fn limits(args: &SubmitArgs, cluster: &Definition) -> Result<Vec<String>, Cluste
     Ok(options)
 }
 
-/// The job's environment. It is this process's, as with sbatch, if the cluster is on this host, plus the
-/// requested variables.
+/// The environment of the job: the requested variables and, if the cluster is on this host, the environment of this
+/// process, as with sbatch.
 fn environment(args: &SubmitArgs, cluster: &Definition) -> Result<Vec<String>, ClusterError> {
     let mut pairs = Vec::new();
     let mut bytes = 0;

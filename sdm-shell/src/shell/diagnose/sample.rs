@@ -147,7 +147,7 @@ impl Sampler<'_> {
         missed
     }
 
-    /// Tasks without gdb that a signal has stopped. They do not run between samples.
+    /// Tasks without gdb that a signal has stopped, so that they do not run between samples.
     fn halted(&self, probes: &Probes) -> IdSet {
         let stopped = probes.processes.iter();
         let stopped = stopped.filter(|(_, process)| process.letter == STOPPED_LETTER);

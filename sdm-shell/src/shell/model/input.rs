@@ -22,7 +22,7 @@ pub(crate) struct Input {
 pub(crate) struct ProgramInput {
     /// The tasks that have received all input so far.
     pub(crate) to: IdSet,
-    /// Number of bytes that they have read.
+    /// Number of bytes that these tasks have read.
     pub(crate) offset: u64,
     /// State of the next piece.
     pub(crate) piece: Piece,

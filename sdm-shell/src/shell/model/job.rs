@@ -33,7 +33,7 @@ pub(crate) struct Job {
     pub(crate) unattached: IdSet,
     /// Tasks that this session started and that run without a gdb.
     pub(crate) seized: IdSet,
-    /// Tasks of `seized` that are sampled as they run, where other tasks are stopped.
+    /// Tasks of `seized` that are sampled while they run, where a command samples other tasks while they are stopped.
     pub(crate) looked_at: IdSet,
     /// The exit code of a start that failed in all tasks, because no program can be run. None otherwise.
     pub(crate) programless: Option<u8>,

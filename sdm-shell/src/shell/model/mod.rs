@@ -166,7 +166,7 @@ pub(crate) struct Requests {
     pub(crate) interrupts: u64,
     /// A signal has warned that the time limit is near.
     pub(crate) warned: bool,
-    /// Time at which all waiting ends, in a session without a user who could press Ctrl-C; `None` for no limit.
+    /// Time at which all waiting ends, in a session without a user at a prompt; `None` for no limit.
     pub(crate) wait_until: Option<Instant>,
 }
 

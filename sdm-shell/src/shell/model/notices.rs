@@ -44,14 +44,14 @@ const LAUNCHER_WINDOW: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Notices {
     happened: Merged<Happening>,
-    /// Completed commands that no caller waited for. They are shown after the events.
+    /// Completed commands that no caller waited for. Their results are shown after the events.
     concluded: Vec<Gathered>,
     first: Option<Instant>,
     newest: Option<Instant>,
     silent: Vec<(IdSet, String)>,
     lost: Vec<(IdSet, String)>,
     launcher: Option<(String, Vec<String>)>,
-    /// Delayed lines of the launcher. If it ends, they are reported as its last lines.
+    /// Delayed lines of the launcher. If the launcher ends, they are reported as its last lines.
     lines: Vec<String>,
     lines_since: Option<Instant>,
     gone_since: Option<Instant>,

@@ -147,7 +147,7 @@ impl<O: Opener> Connection<O> {
         }
     }
 
-    /// Accepts another client. It has to present the word, otherwise it is refused.
+    /// Accepts another client. The client has to present the secret word, otherwise it is refused.
     fn let_in(&mut self, stream: clients::Stream) -> io::Result<()> {
         let word = self.word()?;
         self.last_client += 1;
