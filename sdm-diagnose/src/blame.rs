@@ -8,12 +8,12 @@ use super::wait_for::Needs;
 use super::{Cause, Step};
 use sdm_idset::{IdSet, TaskId};
 
-/// Maximum number of ranks of a cycle that are printed: its beginning and its end.
+/// Maximum number of ranks of a cycle that are printed: the first and the last ones.
 const CIRCLE_SHOWN: usize = 12;
 /// Maximum number of further cycles that are printed.
 const CIRCLES_SHOWN: usize = 3;
 
-/// The ranks that wait only for one another, and the data for a conclusion about them.
+/// The ranks that wait only for each other, and the data for a conclusion about them.
 pub(super) struct Blocked<'a> {
     pub(super) needs: &'a Needs,
     pub(super) blocked: &'a IdSet,
@@ -21,9 +21,9 @@ pub(super) struct Blocked<'a> {
     pub(super) all: &'a IdSet,
     /// Ranks that wait for the lock of an RMA window.
     pub(super) locking: &'a IdSet,
-    /// Ranks that wait for the other side of an epoch of an RMA window, in which the partners are unknown.
+    /// Ranks that wait for the other side of an epoch of an RMA window, of which the ranks are unknown.
     pub(super) in_epochs: &'a IdSet,
-    /// A cycle of blocked ranks, where it is known which rank each waits for. Empty otherwise.
+    /// A cycle of blocked ranks; empty if none is known.
     pub(super) circle: &'a [u32],
     /// Further cycles of blocked ranks.
     pub(super) circles: &'a [Vec<u32>],
@@ -106,7 +106,8 @@ impl Blocked<'_> {
         Verdict::new(Step::Deadlock, text).blaming(odd)
     }
 
-    /// The ranks between which the error is, where no rank is odd, or as many as there are in the largest operation.
+    /// The ranks between which the error is: those of the cycle, or else `odd` and the ranks in the largest operation.
+    /// Empty if the communicator of that operation is unknown and `odd` is empty.
     fn between(&self, odd: &IdSet, most: &CollectiveGroup) -> IdSet {
         // The others can be in another operation of the same ranks, as that of a file.
         let is_unknown = most.communicator.as_deref() == Some("");
@@ -116,7 +117,8 @@ impl Blocked<'_> {
         }
     }
 
-    /// The verdict on odd ranks that wait for the other side of an epoch. None if there are none.
+    /// The verdict if some of the ranks outside the largest operation wait for the other side of an epoch. None if none
+    /// does.
     fn in_epoch(&self, odd: &IdSet, most: &CollectiveGroup) -> Option<Verdict> {
         let text = format!(
             "ranks wait in an RMA epoch for partners that are unknown, and the other ranks wait in {}: either side has \
@@ -132,7 +134,8 @@ impl Blocked<'_> {
         (!odd.is_disjoint(self.in_epochs)).then_some(verdict)
     }
 
-    /// The verdict on odd ranks that wait for a message to or from an unknown rank. None if there are none.
+    /// The verdict if some of the ranks outside the largest operation wait for a message to or from an unknown rank.
+    /// None if none does.
     fn with_unknown(&self, odd: &IdSet, most: &CollectiveGroup) -> Option<Verdict> {
         let unknown = self.needs.with_unknown.intersection(odd);
         let who = match unknown.len() {
@@ -159,8 +162,8 @@ impl Blocked<'_> {
         Some(Verdict::new(Step::Deadlock, text).between(between))
     }
 
-    /// Finds ranks that wait for a message from any source in a communicator without other members. None if there are
-    /// none.
+    /// Finds ranks that wait for a message from any source in a communicator that has no other member. None if there
+    /// are none.
     fn alone(&self) -> Option<Verdict> {
         let sets = self.needs.graph.sets.iter();
         let alone = sets.filter(|set| set.peers.is_empty() && !set.guessed && set.who.len() == 1);
@@ -171,7 +174,7 @@ impl Blocked<'_> {
     }
 
     /// Finds ranks that have skipped a collective operation of some of the job's ranks. They wait in an operation of
-    /// more ranks, in which the ranks that wait for them are missing.
+    /// more ranks for the ranks that wait for them. None if there are none.
     fn left_out(&self) -> Option<Verdict> {
         let most = self.there.first()?;
         let wanted = most.missing(self.all)?;
@@ -193,10 +196,11 @@ impl Blocked<'_> {
         Some(Verdict::new(Step::Deadlock, text).blaming(missing))
     }
 
-    /// The odd rank, and the only rank it waits for, which waits for it in a collective operation: the largest one, or,
-    /// in a cycle of the two, one that ranks leave one by one. The last value is the call of that operation.
+    /// Returns the only rank outside the largest operation, the only rank that it waits for, and the call in which this
+    /// other rank waits for it. The call is that of the largest operation. If the two ranks form a cycle, it can be any
+    /// collective operation of the other rank.
     ///
-    /// One of them is wrong: either the odd one communicates once too often, or the other has left that call out. The
+    /// One of the two is wrong: either the first communicates once too often, or the other has left that call out. The
     /// stacks cannot tell which.
     fn pair(&self, odd: &IdSet, most: &CollectiveGroup) -> Option<(u32, u32, &str)> {
         let one = odd.first().filter(|_| odd.len() == 1)?;
@@ -294,8 +298,8 @@ impl Blocked<'_> {
         (!self.circle.is_empty()).then(|| ranks.collect())
     }
 
-    /// Finds the ranks in the largest operation that all odd ranks wait for: holders of a lock or, if
-    /// several ranks are odd, the one sender of their messages.
+    /// Finds ranks in the largest operation that all ranks of `odd` wait for. They hold a lock, or one of them is the
+    /// only sender of the messages for several ranks. None if there are none.
     fn wanted_of(&self, odd: &IdSet, most: &CollectiveGroup) -> Option<(IdSet, String)> {
         if odd.is_empty() {
             return None;
@@ -329,8 +333,7 @@ impl Blocked<'_> {
     }
 }
 
-/// Returns the tasks among `some` that wait for one of `these` directly. Returns all of `some` if none
-/// does.
+/// Returns the tasks among `some` that wait directly for one of `these`. Returns all of `some` if none does.
 fn closest(graph: &WaitGraph, some: &IdSet, these: &IdSet) -> IdSet {
     let mut found = IdSet::new();
     let either = graph.either.iter();
@@ -347,7 +350,7 @@ fn closest(graph: &WaitGraph, some: &IdSet, these: &IdSet) -> IdSet {
     }
 }
 
-/// The text for a cycle of waits: `0 -> 1 -> 2 -> 0`.
+/// The text for a cycle of waits: `0 -> 1 -> 2 -> 0`. None without a cycle.
 fn circle_text(circle: &[u32]) -> Option<String> {
     let first = circle.first()?;
     let arrow = |ranks: &[u32]| {

@@ -1,4 +1,4 @@
-//! Ranks that are in one collective operation together, and those that they wait for there.
+//! Ranks that are in one collective operation together, and the ranks that they wait for in it.
 
 use std::collections::BTreeMap;
 
@@ -18,17 +18,17 @@ use super::verdict::{Verdict, in_number, ranks, waiting};
 use super::wait_for::{Class, Needs};
 use super::{Cause, Step};
 
-/// Tasks that are in one collective operation together, as far as its arguments say.
+/// Tasks that are in one collective operation together, as far as the arguments of their calls show.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CollectiveGroup {
     pub(super) tasks: IdSet,
     /// The name of the operation in lower case, without `MPI_`: `allreduce`.
     pub(super) name: String,
-    /// The name of the called function; for a nonblocking operation that of the waiting one.
+    /// The name of the called function. For a nonblocking operation it is the function that waits for it.
     pub(super) call: String,
     /// The functions that can have started a nonblocking operation. Empty if they are unknown.
     pub(super) started_by: Vec<String>,
-    /// True if no rank leaves the operation before all its ranks have entered.
+    /// True if no rank leaves the operation before all its ranks have entered it.
     pub(super) is_owed: bool,
     /// The expression for the communicator; empty if unknown. None for `MPI_COMM_WORLD`.
     pub(super) communicator: Option<String>,
@@ -38,18 +38,19 @@ pub(super) struct CollectiveGroup {
     pub(super) members: Option<IdSet>,
     pub(super) root: Option<i64>,
     pub(super) count: Option<i64>,
-    /// The tag of an operation that makes a communicator.
+    /// The tag of an operation that creates a communicator; None for other operations, and if unknown.
     pub(super) tag: Option<i64>,
-    /// The rank with whose group this one makes an intercommunicator. None for other operations, and if unknown.
+    /// The leader of the other group of an operation that creates an intercommunicator. None for other operations, and
+    /// if unknown.
     pub(super) remote_leader: Option<TaskId>,
-    /// The ranks whose parts these lack: of what the root sends, or of what they gather. None if unknown, and for other
-    /// operations.
+    /// The ranks whose data these ranks still lack: data that the root sends, or data that is gathered. None for other
+    /// operations, and if unknown.
     pub(super) awaited: Option<IdSet>,
 }
 
 impl CollectiveGroup {
-    /// True if both are the same operation with the same arguments. The name of a communicator can
-    /// differ between ranks, so its members identify it if they are known.
+    /// True if both are the same operation with the same arguments. The expression for a communicator can differ
+    /// between ranks, so the communicator is identified by its members if they are known.
     fn is_same_operation(&self, other: &Self) -> bool {
         let key = |one: &Self| (one.root, one.count, one.context, one.tag);
         let is_told = self.members.is_some() || self.communicator == other.communicator;
@@ -57,7 +58,7 @@ impl CollectiveGroup {
         is_same && is_told && key(self) == key(other)
     }
 
-    /// The function that has started a nonblocking operation, if only one can have.
+    /// The function that has started a nonblocking operation; None unless exactly one function can have started it.
     pub(super) fn starter(&self) -> Option<&str> {
         match &self.started_by[..] {
             [one] => Some(one),
@@ -65,12 +66,14 @@ impl CollectiveGroup {
         }
     }
 
-    /// The function that a rank is in or, for a nonblocking operation, the one that has started it.
+    /// The function that the ranks are in. For a nonblocking operation it is the function that has started it, if that
+    /// is known.
     pub(super) fn operation(&self) -> &str {
         self.starter().unwrap_or(&self.call)
     }
 
-    /// Adds the ranks of the same operation. The function that started it is known if it is the same at all ranks.
+    /// Adds the ranks of another group of the same operation. The function that has started the operation stays known
+    /// only if it is the same in both.
     fn absorb(&mut self, other: &Self) {
         self.tasks.union_with(&other.tasks);
         self.is_owed &= other.is_owed;
@@ -106,7 +109,7 @@ impl CollectiveGroup {
         self.name == other.name && ranks.is_some() && is_other
     }
 
-    /// True if this can be the same operation as `known`, of whose communicator more is known.
+    /// True if this can be the same operation as `known`, whose communicator is known better.
     fn can_be(&self, known: &Self) -> bool {
         let is_unknown = match (&self.members, &known.members) {
             (None, Some(_)) => self.communicator.is_some(),
@@ -255,7 +258,7 @@ impl Needs {
         self.outside(&outside, members);
     }
 
-    /// The other side of an operation in which no rank of the own side is missing.
+    /// The state of the other group for an operation in which no rank of the own group is missing.
     fn remote_side(&self, one: &CollectiveGroup) -> RemoteSide {
         if !is_of_two_groups(&one.call) {
             return RemoteSide::Here;
@@ -280,7 +283,8 @@ impl Needs {
     }
 }
 
-/// The verdict on ranks that wait in `MPI_Intercomm_create` for a group that does not meet them.
+/// The verdict on ranks that wait in `MPI_Intercomm_create` for a group that does not enter the same call. None if
+/// there are none.
 pub(super) fn unmet_group(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let mut groups = needs.gatherings.iter();
     groups.find_map(|one| {
@@ -335,7 +339,8 @@ pub(super) fn unmet_group(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     })
 }
 
-/// The verdict on ranks that are past `MPI_Intercomm_create`, in which others of their group wait for them.
+/// The verdict on the missing ranks of a group, which are past an `MPI_Intercomm_create` in which the rest of their
+/// group waits. None if that is not certain.
 fn skipped_by_members(needs: &Needs, one: &CollectiveGroup, missing: &IdSet) -> Option<Verdict> {
     let mut groups = needs.gatherings.iter();
     let past = groups.find(|other| missing.is_subset(&other.tasks))?;
@@ -357,17 +362,17 @@ fn skipped_by_members(needs: &Needs, one: &CollectiveGroup, missing: &IdSet) -> 
     is_told.then_some(verdict)
 }
 
-/// The other side of a collective operation.
+/// The state of the other group of a collective operation.
 enum RemoteSide {
-    /// There is none, or it has come.
+    /// There is no other group, or it has entered the operation.
     Here,
-    /// It has this leader, and has not come.
+    /// The other group has this leader, and has not entered the operation.
     Led(TaskId),
-    /// Its leader is unknown.
+    /// The leader of the other group is unknown.
     Unknown,
 }
 
-/// The rank that a number names.
+/// The rank with this number; None if the number is unknown or negative.
 fn rank_of(number: Option<i64>) -> Option<TaskId> {
     number.and_then(|rank| u32::try_from(rank).ok()).map(TaskId)
 }

@@ -12,12 +12,11 @@ use super::wait_for::Needs;
 /// Maximum number of ranks that are listed in a text.
 pub(super) const NAMED_MAX: u64 = 4;
 
-/// Selects, for each set of ranks, the operations that can prove a mismatch; the set of the largest
-/// operation is first.
+/// Selects, for each set of ranks, the operations that can prove a mismatch; the set of the largest operation is first.
 ///
-/// Ranks leave a reduction before its other ranks are done, and are in the next operation legitimately.
-/// Different operations prove a mismatch only where every rank is in one. Otherwise a missing rank can be
-/// what the others wait for.
+/// A rank can leave a reduction before its other ranks are done, and is then in the next operation legitimately.
+/// Different operations prove a mismatch only if every rank is in one. Otherwise a missing rank can be what the others
+/// wait for.
 pub(super) fn proving<'a>(
     there: &[&'a CollectiveGroup],
     all: &IdSet,
@@ -47,7 +46,7 @@ pub(super) fn proving<'a>(
     by_ranks.into_iter().map(proving).collect()
 }
 
-/// True if ranks can be in this operation legitimately while others are elsewhere.
+/// True if ranks can be in this operation legitimately while other ranks are in another one.
 pub(super) fn may_be_right(one: &CollectiveGroup) -> bool {
     one.communicator.is_some() || !needs_all(&one.name)
 }
@@ -122,8 +121,8 @@ pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     Some(Verdict::new(Step::CannotGoOn, text).blaming(blamed))
 }
 
-/// The verdict on ranks in `MPI_Finalize` that others wait for in an operation of a communicator they
-/// belong to.
+/// The verdict on ranks in `MPI_Finalize` for which other ranks wait, in an operation of a communicator to which they
+/// belong.
 pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verdict> {
     let at_end = needs.at_end();
     let found = needs.gatherings.iter().filter_map(|one| {

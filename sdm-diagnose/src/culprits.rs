@@ -14,12 +14,12 @@ use super::wait::{WaitKind, place};
 /// Ranks that an error is attributed to, with the call that they are in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guilty {
-    /// The ranks.
+    /// The ranks to which the error is attributed.
     pub tasks: IdSet,
     /// The runtime's function, or the user's function outside of a runtime. Empty for ranks that have
     /// ended.
     pub call: String,
-    /// The communicator of a collective operation, as far as it is known.
+    /// The communicator of a collective operation; empty if unknown, and for other calls.
     pub communicator: String,
     /// The user's frame: `exchange () at halo.c:60`.
     pub place: String,

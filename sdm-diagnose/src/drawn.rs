@@ -34,7 +34,7 @@ impl Diagnosis {
     }
 }
 
-/// The cycles whose ranks are nodes of their own, as far as there is room: the one of the verdict first.
+/// The cycles whose ranks become nodes of their own, as long as there is room. The cycle of the verdict is first.
 fn short_circles(found: &Diagnosis) -> Vec<Vec<u32>> {
     let more = match found.circle.is_empty() {
         true => Vec::new(),

@@ -6,7 +6,7 @@ use super::collective_order::NAMED_MAX;
 use super::verdict::{Verdict, in_number, ranks};
 use super::{Cause, Observed, Step};
 
-/// The verdict where a rank crashes or aborts the job. The waits of the others add nothing to that.
+/// The verdict if a rank crashes or aborts the job; None if none does. The waits of the other ranks add nothing to it.
 pub(super) fn aborts(observed: &Observed) -> Option<Verdict> {
     let aborting = &observed.aborting;
     let (first, what) = aborting.first()?;
@@ -27,7 +27,7 @@ pub(super) fn aborts(observed: &Observed) -> Option<Verdict> {
     Some(verdict.blaming(who))
 }
 
-/// The verdict where the end of every rank was observed.
+/// The verdict if the end of every rank was observed; None otherwise.
 pub(super) fn over(observed: &Observed, all: &IdSet) -> Option<Verdict> {
     let gone = &observed.gone;
     let ended = IdSet::union_all(gone.iter().map(|(tasks, _)| tasks));

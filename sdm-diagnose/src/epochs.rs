@@ -1,7 +1,7 @@
 //! Waits for the other side of an epoch between groups of ranks of an RMA window.
 //!
 //! An origin waits until its targets have posted an exposure epoch, and a target until its origins have completed their
-//! access epochs. Each process tells which epochs it has open.
+//! access epochs. The open epochs of each process are read from its MPI library's memory.
 
 use sdm_debug::probe::{ArgumentRole as R, CallArgument, TaskWaits};
 use sdm_debug::rules::Probes;
@@ -20,18 +20,18 @@ pub(super) struct EpochWait {
     who: IdSet,
     /// The window, by its context id.
     window: String,
-    /// The function.
+    /// The function in which the ranks wait.
     call: String,
     /// True for targets, which wait for the completion of access epochs.
     is_target: bool,
     /// The ranks of the other side that may be awaited.
     awaited: IdSet,
-    /// Those of them with an open access epoch to these targets.
+    /// Ranks of `awaited` that have an access epoch to these targets open.
     open: IdSet,
 }
 
 impl Needs {
-    /// Adds the waits of ranks for the other side of an epoch, where its group is known.
+    /// Adds the waits of ranks for the other side of an epoch, if the epoch's group is known.
     pub(super) fn epoch(&mut self, probes: &Probes, class: &Class<'_>, members: &Members<'_>) {
         let is_target = mpi_name(class.call).as_deref() == Some("win_wait");
         let (own, others) = match is_target {
@@ -85,7 +85,7 @@ impl Needs {
     }
 }
 
-/// The window of an epoch, by its context id, and the ranks of its group.
+/// The window of an epoch, by its context id, and the ranks of the epoch's group. None if the group is unknown.
 fn of_window(argument: &CallArgument) -> Option<(&str, IdSet)> {
     Some((&argument.expression, argument.members()?))
 }
@@ -104,7 +104,8 @@ fn with_epoch(probes: &Probes, role: R, window: &str, with: TaskId) -> IdSet {
     IdSet::union_all(found.map(|(tasks, _)| tasks))
 }
 
-/// The verdict on an origin and a target that it waits for, which has posted its epoch for other ranks.
+/// The verdict on an origin and a target for which it waits, but which has posted its epoch for other ranks. None if
+/// there are none.
 fn crossed_epochs(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let waits = needs.epochs.iter();
     let waits: Vec<_> = waits.filter(|wait| wait.who.is_subset(blocked)).collect();
@@ -128,12 +129,13 @@ fn crossed_epochs(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     })
 }
 
-/// The verdict on ranks that wait for an epoch of ranks which are past it, or which have another one.
+/// The verdict on ranks that wait for an epoch of ranks which are past it, or which have an epoch with other ranks.
+/// None if there are none.
 pub(super) fn unfinished_epochs(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     crossed_epochs(needs, blocked).or_else(|| past_epochs(needs, blocked))
 }
 
-/// The verdict on ranks that wait for an epoch of ranks which are past it.
+/// The verdict on ranks that wait for an epoch of ranks which are past it. None if there are none.
 fn past_epochs(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let elsewhere = IdSet::union_all(needs.gatherings.iter().map(|one| &one.tasks));
     let waits = needs.epochs.iter();

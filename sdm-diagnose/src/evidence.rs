@@ -37,17 +37,17 @@ pub(super) struct Evidence<'a> {
     pub(super) circles: Vec<(IdSet, Vec<String>)>,
     /// Tasks whose main thread waits for a lock whose holder has ended.
     pub(super) orphaned: IdSet,
-    /// Tasks whose threads all wait for another one of the task, or whose single thread does.
+    /// Tasks whose only thread, or each of whose threads, waits for another thread of the task.
     pub(super) alone: IdSet,
     /// Tasks of `alone` with several threads.
     pub(super) of_several: IdSet,
-    /// Tasks with a single thread, which waits for the other end of a pipe that only the task itself has.
+    /// Tasks with a single thread, which waits for the other end of a pipe that no other process has.
     pub(super) of_own_pipe: IdSet,
-    /// Tasks of `of_own_pipe` that wait for processes, all of which wait for the task.
+    /// Tasks of `of_own_pipe` that wait for processes which all wait for the task.
     pub(super) waited_back: IdSet,
-    /// Tasks with several threads, of which each waits for another of them.
+    /// Tasks with several threads, each of which waits for another thread of the task.
     pub(super) among_threads: IdSet,
-    /// Text about threads that compute while their task's main thread waits for them.
+    /// Text about threads that compute while the main thread of their task waits for them.
     computing: Vec<(IdSet, Vec<String>)>,
     /// Text about files, locks and system calls that tasks wait in.
     others: Vec<(IdSet, Vec<String>)>,
@@ -138,7 +138,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Notes tasks that wait for something that only they themselves can give.
+    /// Notes tasks that wait for something that only they themselves can provide.
     fn note_own(&mut self, tasks: &IdSet, resource: &ResourceWait) {
         if resource.is_for_itself() {
             self.of_own_pipe.union_with(tasks);
@@ -148,8 +148,8 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Keeps only idle ones among the tasks whose several threads all wait for each other: a thread that has just been
-    /// awoken seems to wait.
+    /// Removes the tasks that are not idle from those whose threads all wait for each other. A thread that was just
+    /// awakened still seems to wait.
     pub(super) fn of_idle(mut self, idle: &IdSet) -> Self {
         let busy = self.of_several.difference(idle);
         self.alone.subtract(&busy);
@@ -157,15 +157,15 @@ impl<'a> Evidence<'a> {
         self
     }
 
-    /// A line on a thread that computes while the main threads of these tasks wait for it. None if there is none in some
-    /// of them.
+    /// A line about a thread that computes while the main thread of its task waits for it. None unless each of these
+    /// tasks has such a thread.
     pub(super) fn computing_beside(&self, tasks: &IdSet) -> Option<&String> {
         let known = IdSet::union_all(self.computing.iter().map(|(who, _)| who));
         let line = about(&self.computing, tasks).next();
         line.filter(|_| tasks.is_subset(&known))
     }
 
-    /// The evidence about these tasks, a line each.
+    /// The evidence about these tasks, as lines of text.
     pub(super) fn lines(&self, tasks: &IdSet) -> Vec<String> {
         let mut lines = Vec::new();
         let mut add = |line: String| {
@@ -188,7 +188,7 @@ impl<'a> Evidence<'a> {
         lines
     }
 
-    /// The known arguments of a call of these tasks: `from 2 (left)`.
+    /// The known arguments of a call of these tasks, as text: `from 2 (left)`.
     fn facts(&self, call: &Call, tasks: &IdSet) -> Vec<String> {
         use ArgumentRole as R;
         let mut facts = Vec::new();
@@ -247,8 +247,8 @@ impl<'a> Evidence<'a> {
         facts
     }
 
-    /// The value of an argument in these tasks. If there are several values, each with its ranks. None if it is
-    /// unknown.
+    /// The value of an argument in these tasks. If the tasks have several values, the text names the ranks of each
+    /// value. None if it is unknown.
     fn value(&self, call: &Call, argument: &CallArgument, tasks: &IdSet) -> Option<String> {
         let Some(number) = argument.number else {
             return argument.value.as_ref().map(|value| value.text.clone());
@@ -302,8 +302,8 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// The text for an argument that is no number of the call: a communicator, a window, or what the MPI library's memory
-/// tells beside the call. None if there is nothing to say.
+/// The text for an argument that is not a number of the call: a communicator, a window, or a fact from the MPI
+/// library's memory. None if there is nothing to say.
 fn fact_of_object(argument: &CallArgument) -> Option<String> {
     use ArgumentRole as R;
     let expression = &argument.expression;
@@ -331,7 +331,7 @@ fn fact_of_object(argument: &CallArgument) -> Option<String> {
     })
 }
 
-/// True if the main thread waits for other threads of its task, of which none can go on.
+/// True if the main thread waits for other threads of its task, and none of them can go on.
 fn is_closed(waits: &TaskWaits) -> bool {
     let mut threads = waits.threads.iter();
     let is_told = threads.any(|wait| wait.what == WaitFor::Nobody);
@@ -358,7 +358,7 @@ fn names_rank(role: ArgumentRole) -> bool {
     matches!(role, R::Source | R::Destination | R::Root | R::Target)
 }
 
-/// `the lock on /scratch/x is held by 4711 (solver)`.
+/// The text for a wait for a resource: `the lock on /scratch/x is held by 4711 (solver)`.
 fn resource_text(resource: &ResourceWait) -> String {
     let holders = resource.holders.iter().map(|holder| {
         let state = match holder.letter {
@@ -386,7 +386,8 @@ fn lock_text(lock: &LockWait) -> String {
     }
 }
 
-/// The locks that the other threads of a task wait for, a line each, if its main thread waits for threads too.
+/// The locks for which the other threads of a task wait, as lines of text. Empty unless the main thread waits for
+/// threads too.
 fn locks_beside(waits: &TaskWaits) -> Vec<String> {
     if !waits.main().is_some_and(WaitFor::is_for_a_thread) {
         return Vec::new();
@@ -402,13 +403,13 @@ fn locks_beside(waits: &TaskWaits) -> Vec<String> {
     lines.take(GROUPS_MAX).collect()
 }
 
-/// The lines about these tasks.
+/// The lines of a list about these tasks.
 fn about<'a>(list: &'a [(IdSet, Vec<String>)], tasks: &IdSet) -> impl Iterator<Item = &'a String> {
     let known = list.iter().filter(|(who, _)| !who.is_disjoint(tasks));
     known.take(GROUPS_MAX).flat_map(|(_, lines)| lines)
 }
 
-/// The line of source with its number.
+/// The source line of a call, with its number; empty if the line is unknown.
 fn numbered(call: &Call) -> String {
     match call.place.line {
         0 => String::new(),
@@ -434,7 +435,7 @@ fn circle(waits: &TaskWaits) -> Option<Vec<String>> {
     None
 }
 
-/// The number of a thread that waits for another thread of its task, then the other's number and the text. None for
+/// The number of a thread that waits for another thread of its task, the other thread's number, and the text. None for
 /// other waits.
 fn step(wait: &ThreadWait) -> Option<(u32, (u32, String))> {
     let (whom, at, what) = match &wait.what {
@@ -459,7 +460,7 @@ fn step(wait: &ThreadWait) -> Option<(u32, (u32, String))> {
     Some((thread, (whom, words)))
 }
 
-/// The kernel's state of processes that could not be stopped.
+/// The state in the kernel of processes that could not be stopped, as lines of text.
 pub(super) fn in_kernel(probes: &Probes, tasks: &IdSet) -> Vec<String> {
     let known = probes.processes.iter();
     let known = known.filter(|(who, _)| !who.is_disjoint(tasks));

@@ -91,7 +91,7 @@ pub(super) fn findings(
     list
 }
 
-/// Splits a group into the tasks that the verdict names and the others.
+/// Splits a group into the tasks that the verdict names and the other tasks.
 fn divided(tasks: &IdSet, verdict: &Verdict) -> Vec<IdSet> {
     let named = verdict.suspects.union(&verdict.held_up_by);
     let parts = [tasks.intersection(&named), tasks.difference(&named)];
@@ -134,7 +134,7 @@ fn apart(observed: &Observed, verdict: &Verdict) -> Vec<Finding> {
     findings
 }
 
-/// Findings about tasks that go on: their place, and whether the state of its frame changed.
+/// Findings about tasks that go on: their place, and whether the state of their frames has changed.
 fn moving(observed: &Observed, seen: &Seen, verdict: &Verdict) -> Vec<Finding> {
     let mut findings = Vec::new();
     // Tasks that moved and then stopped or ended are reported already.
@@ -218,7 +218,7 @@ fn stays(within: &Within) -> String {
     }
 }
 
-/// Further lines of evidence about some tasks.
+/// The evidence about some tasks, with further notes, as lines of text.
 fn lines_of(observed: &Observed, evidence: &Evidence<'_>, tasks: &IdSet) -> Vec<String> {
     let mut lines = evidence.lines(tasks);
     lines.extend(cut(observed, tasks));
@@ -226,8 +226,8 @@ fn lines_of(observed: &Observed, evidence: &Evidence<'_>, tasks: &IdSet) -> Vec<
     lines
 }
 
-/// A note that a stack of these tasks is incomplete, so that its place and its peer are unknown. None if
-/// all stacks are complete.
+/// A note that a stack of these tasks is incomplete, so that its place and the awaited rank are unknown. None if all
+/// stacks are complete.
 fn cut(observed: &Observed, tasks: &IdSet) -> Option<String> {
     let last = observed.samples.last()?;
     let mut stacks = last
@@ -242,7 +242,7 @@ fn cut(observed: &Observed, tasks: &IdSet) -> Option<String> {
     stacks.find_map(|(_, stacks)| outermost(stacks))
 }
 
-/// A note that a single long call could not be distinguished from repeated equal calls. None if it could.
+/// A note that one long call of these tasks could not be distinguished from repeated equal calls. None if it could.
 fn unfollowed(observed: &Observed, tasks: &IdSet) -> Option<String> {
     let mut looks = observed.samples.iter();
     let any = looks.any(|sample| !sample.marks.unfollowed.is_disjoint(tasks));
@@ -253,8 +253,8 @@ fn unfollowed(observed: &Observed, tasks: &IdSet) -> Option<String> {
     })
 }
 
-/// The share of the time that some tasks were on a processor. In MPI that is no progress, because MPI spins. None if
-/// the time is unknown for some of them, or too short.
+/// The share of the time for which these tasks were on a processor, as text. In MPI that is no progress, because MPI
+/// spins. None if the time is unknown for some of them, or too short.
 fn processor_time(observed: &Observed, tasks: &IdSet) -> Option<String> {
     let seconds = observed.ran.as_secs_f64();
     let mut spent = vec![(tasks.clone(), 0)];

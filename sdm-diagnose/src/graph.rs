@@ -20,7 +20,7 @@ pub struct SetNeed {
     pub who: IdSet,
     /// The tasks that they wait for.
     pub peers: IdSet,
-    /// True if all peers are needed, false if one is enough.
+    /// True if all peers are needed; false if one of them is enough.
     pub all: bool,
     /// True if the peers are an assumption because the real ones are unknown.
     pub guessed: bool,
@@ -35,8 +35,7 @@ pub struct WaitGraph {
     pub never: IdSet,
     /// Pairs of a task and the one task it waits for.
     pub ones: Vec<(u32, u32)>,
-    /// Tasks that wait for a request, or that send and receive in one call. Their message can be in
-    /// transit.
+    /// Tasks that wait for a request, or that send and receive in one call. Their message may be in transit.
     pub by_request: IdSet,
     /// Tasks that wait for one of two tasks, with these two. Each of the two can end the wait.
     pub either: Vec<(u32, [u32; 2])>,
@@ -44,21 +43,20 @@ pub struct WaitGraph {
     pub sets: Vec<SetNeed>,
 }
 
-/// The result of a reduction: the tasks that remain when all that can go on have done so.
+/// The result of a reduction: the tasks that remain after all tasks that can go on have done so.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reduced {
     /// The tasks that are blocked for good.
     pub blocked: IdSet,
     /// The tasks that wait, and can go on once others do.
     pub held_up: IdSet,
-    /// The tasks at the end of their wait chains, which can go on by themselves.
+    /// The tasks at the ends of the wait chains of `held_up`, which can go on by themselves.
     pub holders: IdSet,
-    /// True if `holders` is an assumption: some tasks wait for any of several, and it is unknown for
-    /// which.
+    /// True if `holders` is an assumption: some tasks wait for any of several tasks, and it is unknown for which.
     pub holders_guessed: bool,
     /// Tasks in `never` that the blocked tasks wait for.
     pub lost_on: IdSet,
-    /// A cycle of blocked tasks; the first is not repeated at the end. Empty if none was found.
+    /// A cycle of blocked tasks, without its first task again at the end. Empty if none was found.
     pub circle: Vec<u32>,
     /// Further cycles, of tasks that each wait for one other task.
     pub circles: Vec<Vec<u32>>,
@@ -82,7 +80,7 @@ struct Table<'a> {
     wanted: Vec<(u32, u32)>,
     /// Pairs of a task and a peer it waits for, sorted.
     wants: Vec<(u32, u32)>,
-    /// For each task the index of the set that it waits for; [`NONE`] where it waits for none.
+    /// For each task the index of the set that it waits for; [`NONE`] if it waits for no set.
     in_set: Vec<u32>,
 }
 
@@ -209,8 +207,8 @@ impl<'a> Table<'a> {
         self.graph.sets.get(self.in_set[task as usize] as usize)
     }
 
-    /// Finds the tasks with this mark at the end of the wait chains from some tasks. Assumed waits count
-    /// only if the known ones lead nowhere; the flag tells whether they were used.
+    /// Finds the tasks with the mark `wanted` at the ends of the wait chains from some tasks. Assumed waits are
+    /// followed only if the known waits lead nowhere. The flag is true if they were followed.
     fn reached(&self, from: &IdSet, wanted: Mark) -> (IdSet, bool) {
         let mut found = IdSet::new();
         for guesses in [false, true] {
@@ -257,7 +255,7 @@ impl<'a> Table<'a> {
         self.set_of(task).is_none() && self.wants_of(task).count() == 1
     }
 
-    /// The cycles of blocked tasks: the first one that is found, then those of tasks that each wait for one other task.
+    /// The cycles of blocked tasks: the first that is found, and then those of tasks that each wait for one other task.
     fn circles(&self, blocked: &IdSet) -> Vec<Vec<u32>> {
         let mut circles: Vec<Vec<u32>> = Vec::new();
         // The number of the walk that reached each task, from 1. A task that no walk has reached has 0.

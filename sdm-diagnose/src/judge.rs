@@ -25,7 +25,7 @@ use super::wait::{WaitKind, is_between_groups, is_of_window, locks_window};
 use super::wait_for::{Needs, resources};
 use super::{Cause, Diagnosis, Observed, Step};
 
-/// The beginning of the verdict on ranks whose main thread waits for a computing one, which follows.
+/// The beginning of a verdict on ranks whose main thread waits for a computing thread. The name of the thread follows.
 const BESIDE: &str = "the other ranks wait for [it; its|them; their] main thread waits while ";
 
 /// Judges the observations. Nothing is proved about ranks that exchange data while they stay in their
@@ -161,7 +161,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The class of the error by the calls that blocked ranks are in, where nothing more specific is known.
+    /// The cause of the error, from the calls that the blocked ranks are in, if nothing more specific is known.
     fn cause_of_blocked(&self) -> Cause {
         let blocked = &self.reduced.blocked;
         let mut there = self
@@ -204,7 +204,7 @@ impl<'a> Case<'a> {
         Verdict::new(Step::CannotTell, text)
     }
 
-    /// The verdict that holds even if ranks exchange data. None if there is none.
+    /// The verdict that holds even if ranks exchange data. None if there is no such verdict.
     fn beyond_doubt(&self) -> Option<Verdict> {
         let lost_on = &self.reduced.lost_on;
         let locked = IdSet::union_all(self.evidence.circles.iter().map(|(who, _)| who));
@@ -259,8 +259,7 @@ impl<'a> Case<'a> {
         (!lost_on.is_empty()).then(|| self.lost(lost_on))
     }
 
-    /// The ranks that would be proved stuck if some of them had not exchanged data. Empty if that changes
-    /// nothing.
+    /// The ranks that would be proved stuck if some of them had not exchanged data. Empty if there are none.
     fn doubtful(&self) -> IdSet {
         let blocked = &self.reduced.blocked;
         // A rank that waits for a lock cannot get the lock by exchanged data.
@@ -354,7 +353,7 @@ impl<'a> Case<'a> {
         self.held_up_by(known)
     }
 
-    /// The verdict on ranks that other ranks wait for, by what these do.
+    /// The verdict on ranks that other ranks wait for, by the activity of the awaited ranks.
     fn held_up_by(&self, known: IdSet) -> Verdict {
         let polls = self.seen.polling();
         let stood = IdSet::union_all(self.observed.stood.iter().map(|(who, _)| who));
@@ -408,7 +407,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The class of the cause for tasks that wait outside of MPI.
+    /// The cause for tasks that wait outside of MPI.
     fn cause_of_still(&self, tasks: &IdSet) -> Cause {
         let waits = self.observed.samples.last();
         let waits = waits.map(|last| &last.waits[..]).unwrap_or_default();
@@ -456,7 +455,7 @@ impl<'a> Case<'a> {
         Verdict::new(Step::CannotTell, text)
     }
 
-    /// True if these tasks have different handles for the communicator of their call.
+    /// True if these tasks have different handles for the communicator of their calls.
     fn has_several_handles(&self, tasks: &IdSet) -> bool {
         let last = self.observed.samples.last();
         let Some(handles) = last.and_then(|last| last.numbers.get(&ArgumentRole::Handle)) else {

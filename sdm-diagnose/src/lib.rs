@@ -53,11 +53,11 @@ pub use wait::{Wait, WaitKind};
 /// The observations that a diagnosis rests on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// The samples, in order. The tasks ran in between.
+    /// The samples, in order. The tasks ran between the samples.
     pub samples: Vec<Probes>,
     /// Time from the first to the last sample.
     pub span: Duration,
-    /// Time that the tasks ran within `span`.
+    /// Time for which the tasks ran within `span`.
     pub ran: Duration,
     /// Tasks that have ended or are lost, with the reason: `exited with code 1`.
     pub gone: Vec<(IdSet, String)>,
@@ -67,13 +67,13 @@ pub struct Observed {
     pub halted: Vec<(IdSet, String)>,
     /// Tasks whose process is in an unusual state: `in the kernel, uninterruptible`.
     pub states: Vec<(IdSet, String)>,
-    /// Tasks that were already stopped before the diagnosis and did not run between the samples, with the reason.
+    /// Tasks that were stopped before the diagnosis and did not run between the samples, with the reason.
     pub stood: Vec<(IdSet, String)>,
     /// Tasks that could not be sampled, with the reason.
     pub unseen: Vec<(IdSet, String)>,
     /// Ranks of the job that were not part of the request.
     pub outside: IdSet,
-    /// True if the tasks' numbers are not ranks, so that ranks in a call's arguments mean nothing.
+    /// True if the tasks' numbers are not ranks, so that ranks in a call's arguments do not name tasks.
     pub unranked: bool,
     /// Process ids of the tasks on this host.
     pub pids: BTreeMap<i32, TaskId>,
@@ -87,8 +87,8 @@ impl Observed {
         motion::starved(&self.samples)
     }
 
-    /// Evaluates a sample that was taken while only `tasks` ran; it is not kept. Tasks that did not change in it no
-    /// longer count as having exchanged data.
+    /// Evaluates a sample that was taken while only `tasks` ran. The sample is not kept. Tasks that did not change in
+    /// it no longer count as having exchanged data.
     pub fn add_alone(&mut self, tasks: &IdSet, alone: &Probes) {
         let seen = IdSet::union_all(alone.stacks.iter().map(|(tasks, _)| tasks));
         let quiet = seen.intersection(tasks);
@@ -102,7 +102,7 @@ impl Observed {
     }
 }
 
-/// The strength of a verdict, never more than the evidence supports.
+/// The strength of a verdict, which is never higher than the evidence supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// Proved: some tasks wait only for one another.
@@ -111,7 +111,7 @@ pub enum Step {
     CannotGoOn,
     /// Some tasks wait for others that can go on by themselves.
     HeldUp,
-    /// No task was seen to wait all the time.
+    /// No task was seen to wait for the whole time.
     NoHangSeen,
     /// A fact that the verdict depends on was not observed.
     CannotTell,
@@ -130,7 +130,7 @@ impl Step {
         }
     }
 
-    /// The name for a person: `Deadlock`.
+    /// The name of this verdict in text for users: `Deadlock`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -178,12 +178,12 @@ pub enum Kind {
     Runs,
     /// Tasks that make progress.
     Progress,
-    /// Tasks that were not let run, could not be sampled, or exchanged data while they stayed in a call.
+    /// Tasks that were not allowed to run, could not be sampled, or exchanged data while they stayed in a call.
     Unknown,
 }
 
 impl Kind {
-    /// The name of this kind in the records of `--json`.
+    /// The name of this kind of finding in the records of `--json`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -202,13 +202,13 @@ impl Kind {
 /// A finding about a group of tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The tasks.
+    /// The tasks of the finding.
     pub tasks: IdSet,
     /// The kind of finding.
     pub kind: Kind,
     /// The state of the tasks as text: lower case, no full stop.
     pub what: String,
-    /// The observations that support it, a line each.
+    /// The observations that support the finding, as lines of text.
     pub evidence: Vec<String>,
 }
 
@@ -223,30 +223,30 @@ pub struct Diagnosis {
     pub conclusion: String,
     /// The strength of the verdict.
     pub step: Step,
-    /// The class of the error.
+    /// The cause that the diagnosis reports.
     pub cause: Cause,
-    /// The ranks that the error is attributed to, with their calls: those to blame or, if no single one is,
-    /// those between which the error is.
+    /// The ranks to which the error is attributed, with their calls. These are the ranks to blame or, if no single rank
+    /// is to blame, the ranks between which the error is.
     pub guilty: Vec<Guilty>,
-    /// The tasks to blame, if the verdict is proved. Empty if no single one is to blame.
+    /// The tasks to blame, if the verdict is proved. Empty if no single task is to blame.
     pub suspects: IdSet,
     /// The tasks that can go on, and that others wait for.
     pub held_up_by: IdSet,
-    /// The cycle of ranks that wait for each other; the first is not repeated at the end.
+    /// The cycle of ranks that wait for each other, without its first rank again at the end. Empty without a cycle.
     pub circle: Vec<u32>,
     /// The wait-for graph of the judgement.
     pub graph: WaitGraph,
-    /// The ranks that would be proved stuck if some of them had not exchanged data with each other, or with
-    /// running ranks over shared memory. A sample while only they run tells which.
+    /// The ranks that would be proved stuck if some of them had not exchanged data with each other, or with running
+    /// ranks by shared memory. A sample while only these ranks run shows whether they are stuck.
     pub doubtful: IdSet,
     /// All findings, most important first.
     pub findings: Vec<Finding>,
 }
 
 impl Diagnosis {
-    /// True for a deadlock that has no suspect and rests on assumptions. There is no deadlock if ranks with
-    /// pending requests or unknown peers can go on. A long message that the network card moves by itself
-    /// looks the same.
+    /// True for a deadlock that has no suspect and rests on assumptions. There is no deadlock if ranks with pending
+    /// requests or unknown peers can go on. A long message that the network card moves by itself looks the same as such
+    /// a deadlock.
     #[must_use]
     pub fn is_guessed(&self) -> bool {
         if self.step != Step::Deadlock || !self.suspects.is_empty() {

@@ -10,13 +10,13 @@ pub(super) struct Members<'a> {
     pub(super) live: &'a IdSet,
     /// Ranks that cannot go on.
     pub(super) never: &'a IdSet,
-    /// True where the tasks' numbers are not ranks, so that a rank in a call's arguments is none of them.
+    /// True if the tasks' numbers are not ranks, so that a rank in a call's arguments does not name a task.
     pub(super) unranked: bool,
 }
 
 impl Members<'_> {
-    /// The ranks of `all` that can end an equal wait of `who`: the others, and those of `who` of which another thread can
-    /// go on.
+    /// The ranks of `all` that can end the wait of the ranks `who`, which all wait for the same. These are the ranks
+    /// outside `who`, and those of `who` in which another thread can go on.
     pub(super) fn others(&self, all: &IdSet, who: &IdSet) -> IdSet {
         all.difference(&who.difference(self.live))
     }

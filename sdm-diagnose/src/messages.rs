@@ -25,9 +25,10 @@ struct Sent {
     /// True if the receiver is known as a rank of the job.
     to_rank: bool,
     communicator: Option<Within>,
-    /// True where the message may have been received already, as its sender also receives and may wait for that.
+    /// True if the message may have been received already: its sender also receives in the same call, and may wait for
+    /// that.
     may_be_old: bool,
-    /// True where the message may be long, so that it may just be under way to a receive that matches.
+    /// True if the message may be long, so that it may be in transit to a matching receive.
     may_be_long: bool,
 }
 
@@ -132,8 +133,8 @@ impl Needs {
 
     /// Notes the ranks that receive from another rank than the only one that sends to them.
     ///
-    /// A receiver that takes the messages of several ranks in turn looks the same, so its source is written as a number,
-    /// or would be due later.
+    /// A receiver that takes the messages of several ranks in turn looks the same. So the source must be written as a
+    /// number in the call, or its turn must come after the sender's.
     fn strays(
         &mut self,
         probes: &Probes,
@@ -169,7 +170,7 @@ impl Needs {
         }
     }
 
-    /// The ranks that wait for a message of, or to, one other rank only, with that rank.
+    /// Pairs of a rank that waits for a message to or from one other rank only, and that other rank.
     fn only_peers(&self) -> BTreeSet<(u32, u32)> {
         let both = self.graph.either.iter();
         let both = both.filter(|(_, [from, to])| from == to);
@@ -185,14 +186,14 @@ fn come(class: &Class<'_>) -> Option<i64> {
     come.value.as_ref()?.text.parse().ok()
 }
 
-/// True if the argument of a role is a rank of the job.
+/// True if the argument with this role is a rank of the job.
 fn names_rank(class: &Class<'_>, role: R) -> bool {
     class
         .known
         .is_some_and(|call| is_rank_of_the_job(call, role))
 }
 
-/// The sends by sender and receiver.
+/// The sends that ranks are in, by sender and receiver.
 fn sends(probes: &Probes, classes: &[&Class<'_>]) -> BTreeMap<(u32, u32), Sent> {
     let mut sends = BTreeMap::new();
     for class in classes {
@@ -216,9 +217,9 @@ fn sends(probes: &Probes, classes: &[&Class<'_>]) -> BTreeMap<(u32, u32), Sent> 
 
 /// Finds the ranks of a chain of short send-receive calls that all match.
 ///
-/// `both_ways` are the ranks in such calls, `fit` the matching messages from sender to receiver. A rank
-/// that lacks a match on one side is removed, and so are the ranks that it leads to. In the rest, the rank
-/// that is the fewest iterations ahead has the message that it waits for.
+/// `both_ways` are the ranks in such calls, `fit` the matching messages from sender to receiver. A rank without a match
+/// on one side is removed, and so are the ranks to which it leads. Of the remaining ranks, the one with the fewest
+/// iterations done has the message that it waits for.
 fn all_fitting(both_ways: impl Iterator<Item = u32>, fit: &BTreeMap<u32, u32>) -> IdSet {
     let from: BTreeMap<u32, u32> = fit.iter().map(|(from, to)| (*to, *from)).collect();
     let mut found: BTreeSet<u32> = fit.keys().chain(fit.values()).copied().collect();
@@ -233,7 +234,7 @@ fn all_fitting(both_ways: impl Iterator<Item = u32>, fit: &BTreeMap<u32, u32>) -
     found.into_iter().map(TaskId).collect()
 }
 
-/// The verdict on messages that do not match, because tags or communicators differ.
+/// The verdict on messages that do not match, because their tags or communicators differ. None if there are none.
 pub(super) fn misdirected(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let apart = needs.apart.intersection(blocked);
     if !apart.is_empty() {
@@ -252,7 +253,7 @@ pub(super) fn misdirected(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
 }
 
 /// The verdict on ranks that receive from another rank than the only one that sends to them. That other rank is in a
-/// collective operation, and not at a message.
+/// collective operation, and waits for no message. None if there are none.
 pub(super) fn from_another_source(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let is_stray = |[from, to, wanted]: &&[u32; 3]| {
         let is_blocked = [*from, *to]
@@ -279,7 +280,8 @@ pub(super) fn from_another_source(needs: &Needs, blocked: &IdSet) -> Option<Verd
     Some(verdict.between(both.collect()))
 }
 
-/// The verdict on a cycle in which each rank has got a message with another tag than it waits for.
+/// The verdict on a cycle in which each rank has received a message with another tag than it waits for. None for other
+/// cycles.
 pub(super) fn tags_of_circle(needs: &Needs, circle: &[u32]) -> Option<Verdict> {
     let next = circle.iter().cycle().skip(1);
     let found = circle.iter().zip(next).map(|(rank, next)| {
@@ -295,7 +297,7 @@ pub(super) fn tags_of_circle(needs: &Needs, circle: &[u32]) -> Option<Verdict> {
     Some(verdict.between(both))
 }
 
-/// The text on messages whose tags differ, and their ranks. None without any.
+/// The text about messages whose tags differ, and the ranks of these messages. None without such a message.
 fn texts(mismatched: &[&(u32, u32, i64, i64)]) -> Option<(String, IdSet)> {
     let (from, to, sent, wanted) = mismatched.first()?;
     let mut text =

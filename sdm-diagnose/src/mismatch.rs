@@ -9,8 +9,8 @@ use super::operations::NONBLOCKING;
 use super::verdict::{Verdict, in_number, ranks, waiting};
 use super::{Cause, Step};
 
-/// The verdict on operations of the same ranks that do not match: different ones, or with different
-/// arguments.
+/// The verdict on operations of the same ranks that do not match: different operations, or equal ones with different
+/// arguments. None if they match.
 pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
     let verdict = |what: String, most: &CollectiveGroup, others: &IdSet, largest: u64| {
         // Of equally many on either side neither is the odd one.
@@ -90,8 +90,9 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
     Some(verdict(text, most, &odd, other.tasks.len()))
 }
 
-/// The verdict on ranks in an operation that no rank leaves early, where more ranks are in another such operation. Those
-/// in an operation that ranks leave one by one may be there legitimately.
+/// The verdict on ranks in an operation that no rank leaves early, while more ranks are in another such operation. None
+/// if there are none. Ranks in an operation that ranks leave one by one do not count, as they may be there
+/// legitimately.
 fn outnumbered(these: &[&CollectiveGroup]) -> Option<Verdict> {
     let mut of_all = these.iter().filter(|one| one.is_owed);
     let most = of_all.next()?;
@@ -106,8 +107,8 @@ fn outnumbered(these: &[&CollectiveGroup]) -> Option<Verdict> {
     (odd.len() < most.tasks.len()).then_some(verdict)
 }
 
-/// The verdict on ranks of which some are in an operation that ranks leave one by one. Those still in it may be there
-/// legitimately, and wait for a rank that omitted it and is with the others.
+/// The verdict if some ranks are in an operation that ranks leave one by one. They may be there legitimately: then they
+/// wait for a rank that has skipped it and is with the other ranks.
 fn undecided(
     these: &[&CollectiveGroup],
     most: &CollectiveGroup,
@@ -135,10 +136,11 @@ fn undecided(
     }
 }
 
-/// The verdict on ranks whose parts others lack, while they are in another operation, as ranks are whose parts have come.
+/// The verdict on ranks that are in another operation while their data is missing in this one. Ranks whose data has
+/// arrived are in another operation too. None if that is not so.
 ///
-/// Not of an operation with a root in which ranks hand on the parts of others: the one whose part lacks can have handed
-/// them to another root.
+/// Operations with a root in which ranks pass on the data of others are left out: the rank whose data is missing can
+/// have passed it on to another root.
 fn part_missing(these: &[&CollectiveGroup]) -> Option<Verdict> {
     let is_of_parts = |one: &&&CollectiveGroup| {
         takes_parts(&format!("MPI_{}", one.name)) && !matches!(&*one.name, "gather" | "reduce")
@@ -172,8 +174,8 @@ fn part_missing(these: &[&CollectiveGroup]) -> Option<Verdict> {
     })
 }
 
-/// The verdict on a single rank that waits for the data of a root that is past the operation, as other ranks are. None of
-/// these waits for that root, so they have got their data from another one, or have not made the call.
+/// The verdict on a single rank that waits for the data of a root that is past the operation, as other ranks are. None
+/// of these waits for the root. So they have received their data from another root, or have not made the call.
 fn behind_its_root(these: &[&CollectiveGroup]) -> Option<Verdict> {
     let mut waiting = these.iter().filter(|one| one.awaited.is_some());
     let one = waiting.next().filter(|_| waiting.next().is_none())?;
@@ -197,8 +199,8 @@ fn behind_its_root(these: &[&CollectiveGroup]) -> Option<Verdict> {
     Some(verdict.blaming(rank.clone()))
 }
 
-/// The verdict on a rank and the root whose data it waits for: the root waits for that rank in another operation of the
-/// same ranks. The others can be elsewhere.
+/// The verdict on a rank and the root whose data it waits for, if the root waits for that rank in another operation of
+/// the same ranks. The other ranks can be anywhere. None if there are no such ranks.
 pub(super) fn root_waits_back(there: &[&CollectiveGroup], all: &IdSet) -> Option<Verdict> {
     there.iter().find_map(|one| {
         let root = IdSet::single(TaskId(u32::try_from(one.root?).ok()?));
@@ -221,7 +223,8 @@ pub(super) fn root_waits_back(there: &[&CollectiveGroup], all: &IdSet) -> Option
     })
 }
 
-/// The verdict on ranks of an intercommunicator that name a root of the other group, while another rank of it is the root.
+/// The verdict on ranks of an intercommunicator that name a root of the other group, while another rank of that group
+/// is the root. None if there are none.
 pub(super) fn root_of_other_group(there: &[&CollectiveGroup]) -> Option<Verdict> {
     let is_root = |one: &CollectiveGroup| {
         let number = one.root.and_then(|root| constant(ArgumentRole::Root, root));
@@ -246,8 +249,8 @@ pub(super) fn root_of_other_group(there: &[&CollectiveGroup]) -> Option<Verdict>
 
 /// True if the root of this operation is certainly not past it, and is in `elsewhere`.
 ///
-/// A root that gathers leaves only with the parts of all ranks. Where all other ranks wait for the part of a root that
-/// sends, it has sent none.
+/// A root that gathers can leave only with the data of all ranks. If all other ranks wait for the data of a root that
+/// sends, the root has sent none.
 fn is_root_elsewhere(one: &CollectiveGroup, elsewhere: &IdSet) -> bool {
     let Some(root) = one.root.and_then(|root| u32::try_from(root).ok()) else {
         return false;
@@ -260,7 +263,7 @@ fn is_root_elsewhere(one: &CollectiveGroup, elsewhere: &IdSet) -> bool {
     }
 }
 
-/// The name of an operation or, for a nonblocking one, of the blocking one.
+/// The name of an operation. For a nonblocking operation it is that of the blocking one.
 fn blocking_name(one: &CollectiveGroup) -> String {
     let started = one.starter().and_then(started_collective);
     started.unwrap_or_else(|| one.name.clone())
@@ -271,8 +274,7 @@ fn is_of_neighbors(one: &CollectiveGroup) -> bool {
     blocking_name(one).starts_with("neighbor_")
 }
 
-/// True if the named root has left the operation. It would have sent or received the parts of these
-/// ranks.
+/// True if the named root has left the operation. To leave, it must have sent data to these ranks or received theirs.
 fn is_root_past(one: &CollectiveGroup, these: &[&CollectiveGroup]) -> bool {
     let root = one.root.and_then(|root| u32::try_from(root).ok());
     let is_there = |root| {

@@ -27,10 +27,9 @@ pub(super) struct Seen {
     pub(super) polls: BTreeMap<String, IdSet>,
     /// Tasks that were in a polling or sleeping call in more than half of the samples.
     pub(super) asking: IdSet,
-    /// Tasks that were in a sleeping call in every sample, by the call: `usleep`.
+    /// Tasks that were in a sleeping call in every sample, by the name of the call: `usleep`.
     pub(super) sleeps: BTreeMap<String, IdSet>,
-    /// The function that a moving task has not left between samples; over all samples, the outermost such
-    /// function.
+    /// The function that a moving task has not left between samples; of all samples, the outermost such function.
     pub(super) within: Vec<(IdSet, Within)>,
     /// Tasks that cannot be judged, with the reason.
     pub(super) unknown: Vec<(IdSet, String)>,
@@ -38,7 +37,7 @@ pub(super) struct Seen {
     pub(super) idle: IdSet,
     /// Tasks that stayed in the same call and exchanged data with others.
     pub(super) exchanged: IdSet,
-    /// Tasks of which it is unknown whether they wait, because they exchanged data.
+    /// Tasks of which it is unknown whether they wait, because they have exchanged data.
     pub(super) doubted: IdSet,
 }
 
@@ -111,7 +110,7 @@ impl Seen {
         }
     }
 
-    /// Treats those of `tasks` that have exchanged data as unknown instead of waiting.
+    /// Treats the tasks among `tasks` that have exchanged data as unknown instead of waiting.
     pub(super) fn doubting_exchange_of(mut self, tasks: &IdSet) -> Self {
         self.doubted = self.exchanged.intersection(tasks);
         self.still.subtract(&self.doubted);
@@ -143,8 +142,8 @@ pub(super) fn starved(samples: &[Probes]) -> IdSet {
     starved.unwrap_or_default()
 }
 
-/// Tasks in the user's code that spent processor time between the samples. They go on, though the samples
-/// may find them at the same line. In MPI that would say nothing, because MPI spins.
+/// Tasks in the user's code that spent processor time between the samples. They make progress, even if all samples find
+/// them at the same line. In MPI that would say nothing, because MPI spins.
 fn busy(samples: &[Probes]) -> IdSet {
     let times = samples.iter().flat_map(|sample| &sample.cpu_ms);
     let spent = times.filter(|(_, ms)| *ms > 0).map(|(tasks, _)| tasks);
@@ -174,8 +173,8 @@ fn for_resources(samples: &[Probes]) -> IdSet {
     IdSet::union_all(waits.map(|(tasks, _)| tasks))
 }
 
-/// Tasks that were at least once in a call of this kind, by the call that was seen last. A task that polls
-/// or sleeps, and computes in turn, may wait for anything.
+/// Tasks that were at least once in a call of this kind, by the call that was seen last. A task that polls or sleeps,
+/// and computes in between, may wait for anything.
 fn seen_in(kind: WaitKind, samples: &[Probes], among: &IdSet) -> BTreeMap<String, IdSet> {
     let mut found: BTreeMap<String, IdSet> = BTreeMap::new();
     for (tasks, stacks) in samples.iter().rev().flat_map(|sample| &sample.stacks) {
@@ -191,7 +190,7 @@ fn seen_in(kind: WaitKind, samples: &[Probes], among: &IdSet) -> BTreeMap<String
     found
 }
 
-/// Tasks that sleep in a loop in which they poll, by the polling call that the source names.
+/// Tasks that sleep in a loop in which they also poll, by the polling call that the source names.
 fn between_polls(samples: &[Probes]) -> BTreeMap<String, IdSet> {
     let Some(last) = samples.last() else {
         return BTreeMap::new();
@@ -301,8 +300,8 @@ fn steady(samples: &[Probes], looked: &IdSet) -> IdSet {
     steady.intersection(looked)
 }
 
-/// The frames of the main thread, which is the one that is judged. Other threads come and go, for example a
-/// runtime's.
+/// The frames of the main thread, by which a task is judged; None without threads. Other threads, for example those of
+/// a runtime, come and go.
 fn main_frames(stacks: &TaskStacks) -> Option<&[sdm_debug::reply::StackFrame]> {
     let main = stacks.threads.iter().find(|thread| thread.main);
     let thread = main.or_else(|| stacks.threads.first())?;

@@ -1,4 +1,4 @@
-//! Collective operations among neighbors, and the ranks whose part is missing there.
+//! Collective operations among neighbors, and the neighbors whose data is missing.
 
 use sdm_idset::IdSet;
 
@@ -8,18 +8,18 @@ use super::operations::{awaited_ranks, started_by, waits_for_neighbors};
 use super::verdict::{Verdict, in_number, ranks, waiting};
 use super::wait_for::{Class, Needs};
 
-/// Ranks that wait for the parts of some of their neighbors.
+/// Ranks that wait for the data of some of their neighbors.
 #[derive(Debug)]
 pub(super) struct NeighborWait {
     pub(super) who: IdSet,
-    /// The function.
+    /// The function in which the ranks wait.
     call: String,
-    /// The neighbors whose parts have not come.
+    /// The neighbors whose data has not arrived.
     awaited: IdSet,
 }
 
 impl Needs {
-    /// Adds the waits of ranks for the neighbors whose parts have not come, where these are known.
+    /// Adds the waits of ranks for the neighbors whose data has not arrived, if these neighbors are known.
     pub(super) fn neighbors(&mut self, class: &Class<'_>) {
         let known = class.known.filter(|call| waits_for_neighbors(call));
         let Some((call, awaited)) = known.and_then(|call| Some((call, awaited_ranks(call)?)))
@@ -44,7 +44,8 @@ impl Needs {
     }
 }
 
-/// The verdict on ranks that are past an operation in which their neighbors still wait for their part.
+/// The verdict on ranks that are past an operation in which their neighbors still wait for their data. None if there
+/// are none.
 pub(super) fn skipped_by_neighbors(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let waits = needs.neighbors.iter();
     let waits = waits.filter(|wait| wait.who.is_subset(blocked));

@@ -9,12 +9,12 @@ use sdm_mpi::{
     waits_for_any_request, waits_for_requests,
 };
 
-/// True where the argument of a role is no rank at all: `MPI_PROC_NULL`.
+/// True if the argument of this role names no rank: `MPI_PROC_NULL`.
 pub(super) fn is_nobody(role: ArgumentRole, number: Option<i64>) -> bool {
     number.and_then(|number| sdm_mpi::constant(role, number)) == Some(sdm_mpi::PROC_NULL)
 }
 
-/// True where a call waits for processes of another job.
+/// True if a call waits, or may wait, for processes of another job.
 pub(super) fn is_with_other_jobs(call: Option<&Call>) -> bool {
     let mut arguments = call.iter().flat_map(|call| &call.arguments);
     arguments.any(|one| one.role == ArgumentRole::OtherJobs)
@@ -28,8 +28,8 @@ pub(super) fn names_ranks_of_the_job(call: &Call) -> bool {
 
 /// True if the argument of a role is not a rank, or is a rank of the job.
 ///
-/// A rank of another communicator or window is translated where the members are known. Otherwise it is the number that
-/// the call has been given, which means another rank of the job.
+/// A rank in another communicator or window is translated if its members are known. Otherwise it is the number in the
+/// call, which means another rank of the job.
 pub(super) fn is_rank_of_the_job(call: &Call, role: ArgumentRole) -> bool {
     use ArgumentRole as R;
     let within = match role {
@@ -48,19 +48,19 @@ pub(super) fn is_rank_of_the_job(call: &Call, role: ArgumentRole) -> bool {
         })
 }
 
-/// The ranks that a call waits for, where the MPI library's memory names several. None for other calls.
+/// The ranks that a call waits for, if the MPI library's memory shows several. None for other calls.
 pub(super) fn awaited_ranks(call: &Call) -> Option<IdSet> {
     let mut arguments = call.arguments.iter();
     let argument = arguments.find(|one| one.role == ArgumentRole::Target);
     argument?.members()
 }
 
-/// The senders of the messages of which a call waits for the first. None for other calls.
+/// The senders of the messages of which a call waits for any one. None for other calls.
 pub(super) fn alternatives(call: &Call) -> Option<IdSet> {
     awaited_ranks(call).filter(|_| waits_for_any_request(&call.function))
 }
 
-/// The name for all nonblocking collective operations. Their requests do not say which one it is.
+/// The name for all nonblocking collective operations, whose requests do not show which operation it is.
 pub(super) const NONBLOCKING: &str = "nonblocking";
 
 /// The functions that can have started the nonblocking operation that a call waits for. Empty if they are unknown.
@@ -70,7 +70,7 @@ pub(super) fn started_by(call: Option<&Call>) -> Vec<&str> {
     started.map(|one| one.expression.as_str()).collect()
 }
 
-/// The operation that a call waits for: that of its request, or its own.
+/// The operation that a call waits for: that of its request, or the call itself.
 pub(super) fn operation(call: &Call) -> &str {
     match &started_by(Some(call))[..] {
         [one] => one,
@@ -85,22 +85,22 @@ fn blocking(call: &Call) -> String {
     started.map_or_else(|| operation.to_owned(), |name| format!("MPI_{name}"))
 }
 
-/// True where a call waits for the root's data, or for the parts of ranks that can leave before it.
+/// True if a call waits for the root's data, or for the data of ranks that can leave before it.
 pub(super) fn waits_for_parts(call: &Call) -> bool {
     let blocking = blocking(call);
     sends_from_root(&blocking) || takes_parts(&blocking)
 }
 
-/// True where a call waits for the parts of its neighbors.
+/// True if a call waits for the data of its neighbors.
 pub(super) fn waits_for_neighbors(call: &Call) -> bool {
     is_of_neighbors(&blocking(call))
 }
 
 /// True for operations that no rank leaves before all its ranks have entered.
 ///
-/// A rank that has begun a nonblocking one has to wait for it before later calls. But ranks leave a broadcast or a
-/// reduction early, nonblocking ones too. A fence can be left early where it begins an epoch and ends none, but then
-/// no rank stays in it.
+/// A rank that has begun such a nonblocking operation must wait for it before later calls. But ranks can leave a
+/// broadcast or a reduction early, nonblocking ones too. They can also leave a fence early if it begins an epoch and
+/// ends none; but then no rank stays in it.
 pub(super) fn is_owed(name: &str, call: Option<&Call>) -> bool {
     let started = started_by(call);
     let of_all = |function: &&str| started_collective(function).is_some_and(|it| needs_all(&it));
@@ -110,8 +110,8 @@ pub(super) fn is_owed(name: &str, call: Option<&Call>) -> bool {
     }
 }
 
-/// True for a call that waits for a nonblocking collective operation: the communicator of its request is
-/// known, and no message.
+/// True for a call that waits for a nonblocking collective operation: the communicator of its request is known, and the
+/// request is of no message.
 pub(super) fn is_of_collective(call: Option<&Call>) -> bool {
     use ArgumentRole as R;
     let Some(call) = call.filter(|call| waits_for_requests(&call.function)) else {

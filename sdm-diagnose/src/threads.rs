@@ -1,7 +1,7 @@
 //! The threads other than the main thread: whether one of them can act for its task.
 //!
-//! A task is judged by its main thread. If that waits in MPI and another thread computes, the task can
-//! still send the message that others wait for. So nothing is proved by its wait.
+//! A task is judged by its main thread. If the main thread waits in MPI while another thread computes, the task can
+//! still send the message that others wait for. So its wait proves nothing.
 
 use sdm_debug::probe::{TaskWaits, ThreadWait, WaitFor};
 use sdm_debug::reply::TaskStacks;
@@ -15,7 +15,7 @@ use super::wait::{Wait, WaitKind, place};
 /// Maximum number of computing threads that are named for one task.
 const COMPUTING_MAX: usize = 8;
 
-/// The tasks that wait in MPI.
+/// The tasks that wait in MPI, by the activity of their other threads.
 pub(super) struct MpiWaits {
     /// Tasks that can go on only through other tasks.
     pub(super) waiting: IdSet,
@@ -49,8 +49,8 @@ impl MpiWaits {
     }
 }
 
-/// Moves tasks whose main thread waits for its other threads, of which exactly one is in MPI, to that
-/// thread's place.
+/// Moves tasks to the place of another thread, if their main thread waits for other threads and exactly one of these is
+/// in MPI.
 pub(super) fn by_other_threads(last: Option<&Probes>, still: Vec<SamePlace>) -> Vec<SamePlace> {
     let of_one = last.map(of_one_thread).unwrap_or_default();
     let stacks = last.map(|last| &last.stacks[..]).unwrap_or_default();
@@ -105,8 +105,8 @@ fn in_mpi(stacks: &TaskStacks) -> Option<Wait> {
     (count == 1 && in_mpi.next().is_none()).then_some(wait)
 }
 
-/// The threads that compute while the main thread of their task waits for threads, as in a barrier of OpenMP: lines of
-/// text by task.
+/// Lines of text, by task, about threads that compute while the main thread of the task waits for threads, as in a
+/// barrier of OpenMP.
 pub(super) fn computing(last: &Probes) -> Vec<(IdSet, Vec<String>)> {
     let mut found = Vec::new();
     for (tasks, stacks) in &last.stacks {
@@ -225,7 +225,7 @@ impl Counted {
         tasks.difference(&IdSet::union_all(parked.map(|(who, _)| who)))
     }
 
-    /// Tasks in which a thread counted in `rest` is perhaps in a system call.
+    /// Tasks in which one of the threads counted in `rest` may be in a system call.
     fn in_system_calls(&self, last: &Probes) -> IdSet {
         let all = self.rest + self.locks + self.in_mpi;
         let waits = last.waits.iter().filter(|(_, waits)| {
@@ -235,8 +235,8 @@ impl Counted {
         IdSet::union_all(waits.map(|(who, _)| who))
     }
 
-    /// True unless all threads counted in `rest` are known to wait for another thread. The place of each such thread is
-    /// unknown, so threads in a locking function count among those that the kernel reports.
+    /// True unless all threads counted in `rest` are known to wait for another thread. The place of these threads is
+    /// unknown, so threads in a locking function are counted with those that the kernel reports.
     fn goes_on(&self, waits: &TaskWaits) -> bool {
         let beside = waits.threads.iter().filter(|wait| wait.thread != 1);
         let parked = beside.filter(|wait| wait.what.is_for_a_thread());

@@ -11,13 +11,13 @@ pub(super) struct Verdict {
     pub(super) cause: Cause,
     pub(super) text: String,
     pub(super) suspects: IdSet,
-    /// The ranks between which the error is, where no single one is to blame.
+    /// The ranks between which the error is, if no single rank is to blame.
     pub(super) between: IdSet,
     pub(super) held_up_by: IdSet,
 }
 
 impl Verdict {
-    /// A verdict of this strength with its most frequent cause.
+    /// A verdict of this strength, with the most frequent cause for that strength.
     pub(super) fn new(step: Step, text: impl Into<String>) -> Self {
         let cause = match step {
             Step::Deadlock | Step::CannotGoOn => Cause::CallOrdering,

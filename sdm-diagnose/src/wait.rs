@@ -1,4 +1,4 @@
-//! The wait of a stack, by the name of the runtime function that the user's code called.
+//! The wait that a stack shows, by the name of the runtime function that the user's code has called.
 
 use sdm_debug::calls::{is_file, is_lock, is_sleep, plain, spoken};
 use sdm_debug::fold::STOPPED;
@@ -12,7 +12,7 @@ pub enum WaitKind {
     Collective,
     /// A message: `MPI_Recv`.
     Message,
-    /// Nothing: a call that polls for a message and returns: `MPI_Iprobe`.
+    /// Nothing: the call polls for a message and returns (`MPI_Iprobe`).
     Poll,
     /// Another MPI call.
     Mpi,
@@ -28,10 +28,10 @@ pub enum WaitKind {
     Running,
 }
 
-/// The place of a wait.
+/// The wait that a stack shows, and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wait {
-    /// The kind of event that it waits for.
+    /// The kind of event that the thread waits for.
     pub kind: WaitKind,
     /// The runtime's function, or the user's function if it does not wait.
     pub call: String,
@@ -40,7 +40,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// The wait of the main thread, or of the first thread if none is marked as main.
+    /// The wait of the main thread, or of the first thread if none is marked as main; `None` without threads.
     #[must_use]
     pub fn of(stacks: &TaskStacks) -> Option<Self> {
         let main = stacks.threads.iter().find(|thread| thread.main);
@@ -77,7 +77,7 @@ impl Wait {
         )
     }
 
-    /// `in MPI_Recv, called from exchange () at halo.c:60`.
+    /// The wait as text: `in MPI_Recv, called from exchange () at halo.c:60`.
     #[must_use]
     pub fn text(&self) -> String {
         let place = place(&self.frame);
@@ -88,7 +88,7 @@ impl Wait {
     }
 }
 
-/// The frames without that of a jump to a library's function that waits for nothing: `time@plt`.
+/// The frames without the innermost one, if that is a jump to a library's function that waits for nothing (`time@plt`).
 fn before_jump(frames: &[StackFrame]) -> &[StackFrame] {
     let leads_to_no_wait = |last: &StackFrame| {
         let name = last.function.strip_suffix("@plt");
@@ -112,7 +112,8 @@ pub(super) fn place(frame: &StackFrame) -> String {
     }
 }
 
-/// The innermost frame of the user's code. A runtime's function is shown at the line of its call.
+/// The innermost frame of the user's code; `None` without frames. A runtime's function is shown at the line of its
+/// call.
 pub(super) fn user_frame(frames: &[StackFrame]) -> Option<&StackFrame> {
     let last = frames.last()?;
     let Some(before) = frames.len().checked_sub(2).map(|index| &frames[index]) else {

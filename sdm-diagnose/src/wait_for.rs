@@ -23,32 +23,34 @@ use super::wait::{WaitKind, is_between_groups, kind, locks_window};
 pub(super) struct Needs {
     pub(super) graph: WaitGraph,
     pub(super) gatherings: Vec<CollectiveGroup>,
-    /// Ranks in a matching send and receive, which should complete.
+    /// Ranks whose send and receive match, so that these should complete.
     pub(super) matched: IdSet,
     /// Sends and receives whose tags differ: sender, receiver, the tag sent, the tag expected.
     pub(super) mismatched: Vec<(u32, u32, i64, i64)>,
-    /// As `mismatched`, of messages that have arrived from senders that wait themselves. They can send more later.
+    /// As `mismatched`, for messages that have arrived from senders which themselves wait. Those senders can send more
+    /// messages later.
     pub(super) early: Vec<(u32, u32, i64, i64)>,
-    /// Sends whose receiver waits for the same message from another rank: sender, receiver, that other rank.
+    /// Sends whose receiver waits for the same message from another rank: sender, receiver, and that other rank.
     pub(super) strays: Vec<[u32; 3]>,
-    /// Ranks of which one sends and another receives, but in different communicators.
+    /// Ranks that send and receive in different communicators: one sends to another, which receives in a different
+    /// communicator.
     pub(super) apart: IdSet,
-    /// Ranks in an MPI call that can depend on more than this job's ranks: on other programs, or a disk.
-    /// Each counts as waiting for any other rank while one is left.
+    /// Ranks in an MPI call that can depend on more than this job's ranks: on other programs, or a disk. Each counts as
+    /// waiting for any other rank.
     pub(super) outside: IdSet,
-    /// Ranks in a collective operation in which no rank is missing, and which should complete.
+    /// Ranks in a collective operation in which no rank is missing, so that it should complete.
     pub(super) complete: IdSet,
     /// Ranks that wait for messages.
     pub(super) messages: IdSet,
     /// Ranks that wait for a message to or from a rank that is unknown.
     pub(super) with_unknown: IdSet,
-    /// Ranks that wait for the first of several messages, with the senders.
+    /// Ranks that wait for any one of several messages, with the senders of these messages.
     pub(super) alternatives: Vec<(IdSet, IdSet)>,
     /// Ranks that wait for a file, a pipe or a child.
     pub(super) resources: IdSet,
     /// Ranks that wait for a lock, of an RMA window or outside of MPI, with the ranks that hold it.
     pub(super) locks: Vec<(IdSet, IdSet)>,
-    /// Waits for the other side of an epoch of an RMA window, where its group is known.
+    /// Waits for the other side of an epoch of an RMA window, if the epoch's group is known.
     pub(super) epochs: Vec<EpochWait>,
     /// Waits in collective operations among neighbors, where it is known which neighbors are awaited.
     pub(super) neighbors: Vec<NeighborWait>,
@@ -131,13 +133,13 @@ impl Needs {
         IdSet::union_all(at_end.map(|one| &one.tasks))
     }
 
-    /// Adds waits of ranks with several threads in MPI. Any of the threads can let the rank go on, so its
-    /// peer is unknown.
+    /// Adds waits of ranks with several threads in MPI. Any of these threads can let the rank go on, so that the
+    /// awaited rank is unknown.
     pub(super) fn by_other_threads(&mut self, who: &IdSet, members: &Members<'_>) {
         self.any_other(who, members);
     }
 
-    /// Adds waits of ranks that can depend on more than the job's ranks.
+    /// Adds waits of ranks that can depend on more than the ranks of the job.
     pub(super) fn outside(&mut self, who: &IdSet, members: &Members<'_>) {
         self.outside.union_with(who);
         self.any_other(who, members);
@@ -233,7 +235,7 @@ impl Needs {
     }
 }
 
-/// Ranks in a file operation that wait at no file: they poll for other ranks.
+/// Ranks in a file operation that do not wait for a file: they poll for other ranks.
 fn polling(probes: &Probes) -> IdSet {
     let waits = probes.waits.iter();
     let polling = waits.filter(|(_, waits)| waits.main() == Some(&WaitFor::Polling));
@@ -286,8 +288,8 @@ fn classes<'a>(probes: &'a Probes, still: &'a [SamePlace]) -> Vec<Class<'a>> {
     classes
 }
 
-/// Adds waits outside of MPI for processes of this job: for a file lock that one holds, or for its end of a
-/// pipe.
+/// Adds waits outside of MPI for processes of this job: for a process that holds a file lock, or that has the other end
+/// of a pipe.
 pub(super) fn resources(
     needs: &mut Needs,
     waits: &[(IdSet, TaskWaits)],

@@ -11,7 +11,7 @@ use super::members::Members;
 use super::wait_for::{Class, Needs, argument, known};
 
 impl Needs {
-    /// Adds the waits of ranks for the holders of the lock, where these are known.
+    /// Adds the waits of ranks for the holders of a window's lock, if the holders are known.
     pub(super) fn window_lock(
         &mut self,
         probes: &Probes,
@@ -60,7 +60,8 @@ impl Needs {
     }
 }
 
-/// The ranks that hold the lock of the window at rank `target`, or at any rank where `target` is None.
+/// The ranks that hold the lock of the window at rank `target`. If `target` is None, the ranks that hold its lock at
+/// any rank.
 fn holders(probes: &Probes, window: i64, target: Option<u32>) -> IdSet {
     let is_it = |lock: &WindowLock| {
         let is_same = target.is_none() || lock.target.is_none() || lock.target == target;

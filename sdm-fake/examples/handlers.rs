@@ -1,5 +1,5 @@
-//! Handlers for the input and output of programs ("PTP new SDM, I/O Forwarding"), over a scripted backend. The input
-//! of two tasks is turned into capitals, their output gets their number in front, and their errors are dropped.
+//! Handlers for the input and output of programs ("PTP new SDM, I/O Forwarding"), over a scripted backend. The input of
+//! two tasks is turned into capitals. Their output gets their number in front, and their standard error is dropped.
 
 use std::io::Write;
 use std::time::{Duration, Instant};

@@ -12,8 +12,8 @@ use super::task::{Task, no_such};
 const BREAKPOINTS_MAX: usize = 4096;
 
 impl Task {
-    /// Hits the enabled breakpoint with the lowest number, and returns that number. A temporary one is deleted. `None`
-    /// if no breakpoint is enabled.
+    /// Hits the enabled breakpoint with the lowest number, and returns that number; `None` if no breakpoint is enabled.
+    /// A temporary breakpoint is deleted.
     pub(super) fn hit(&mut self) -> Option<u32> {
         let enabled = self.breakpoints.iter_mut().filter(|point| point.enabled);
         let point = enabled.min_by_key(|point| point.spec.number)?;
@@ -25,7 +25,7 @@ impl Task {
         Some(number)
     }
 
-    /// Inserts the breakpoints of a start. Watchpoints and catchpoints are ignored, as a script has none.
+    /// Inserts the breakpoints of a start request. Watchpoints and catchpoints are ignored, because a script has none.
     pub(super) fn insert_points(&mut self, id: TaskId, points: &[StartPoint]) {
         for point in points {
             if let PointSpec::Break(spec) = &point.spec

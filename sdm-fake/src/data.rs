@@ -179,7 +179,7 @@ impl Task {
         Ok(Reply::Breakpoint(nowhere(number)))
     }
 
-    /// All watchpoints and catchpoints, at which no scripted run stops, in the form of `info breakpoints`.
+    /// All watchpoints and catchpoints in the form of `info breakpoints`. No scripted run stops at them.
     pub(super) fn quiet_views(&self) -> impl Iterator<Item = BreakpointView> {
         self.quiet.iter().map(|quiet| BreakpointView {
             place: nowhere(quiet.number),
@@ -209,7 +209,7 @@ impl Task {
         self.select_frame(scenario, id, FrameSelect::Current)
     }
 
-    /// An address given as a number, or the fake address of a variable.
+    /// The address that a text gives as a number, or the fake address of a variable for `&NAME`.
     fn address(&self, scenario: &Scenario, id: TaskId, text: &str) -> Result<u64, Failure> {
         let text = text.trim();
         if let Some(name) = text.strip_prefix('&') {

@@ -5,7 +5,8 @@ use sdm_debug::{Failure, FailureCode};
 /// Maximum length of an expression, in bytes. It also limits the nesting.
 const EXPRESSION_BYTES_MAX: usize = 1024;
 
-/// The value of `expression` in gdb's notation. `lookup` returns the text of a name.
+/// The value of `expression` in gdb's notation. `lookup` returns the text of the value of a name; `None` if there is no
+/// such name.
 pub(super) fn evaluate(
     expression: &str,
     lookup: &dyn Fn(&str) -> Option<String>,
@@ -41,7 +42,7 @@ impl Parser<'_> {
         self.rest
     }
 
-    /// Consumes the next operator if it is one of `operators`.
+    /// Consumes the next operator if it is one of `operators`; otherwise `None`.
     fn operator(&mut self, operators: &str) -> Option<char> {
         let next = self.skip().chars().next()?;
         operators.contains(next).then(|| {
@@ -50,7 +51,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Consumes the next symbol if it is one of `symbols`.
+    /// Consumes the next symbol if it is one of `symbols`; otherwise `None`.
     fn symbol(&mut self, symbols: &[&'static str]) -> Option<&'static str> {
         let rest = self.skip();
         let next = *symbols.iter().find(|symbol| rest.starts_with(**symbol))?;

@@ -52,23 +52,23 @@ pub struct FakeBackend {
     end: Option<EndPolicy>,
 }
 
-/// A timer of a task. The number in a variant is that of the run or of the process (`Life::number`) for which it was
-/// set. A timer of an earlier one is ignored.
+/// A timer of a task. The number in a variant is that of the run or of the process (`Life::number`) for which the timer
+/// was set. A timer of an earlier run or process is ignored.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Timer {
     /// The current command's answer is due.
     Answer(CommandId),
     /// The run with this number ends.
     RunEnd(u32),
-    /// The run with this number prints on a stream.
+    /// The run with this number prints on this stream.
     Print(u32, Stream),
     /// An interrupt takes effect.
     Interrupt(CommandId),
-    /// The gdb dies, if the task's process still has this number.
+    /// The gdb dies, if this is still the number of the task's process.
     GdbDies(u32),
     /// The task ends with the session.
     ShutDown,
-    /// The detached program ends, if the task's process still has this number.
+    /// The detached program ends, if this is still the number of the task's process.
     LeftEnds(u32),
 }
 
@@ -88,7 +88,7 @@ impl FakeBackend {
         }
     }
 
-    /// The state of a task; `None` for a task of another server.
+    /// The state of a task; `None` if the backend does not have this task.
     #[must_use]
     pub fn state(&self, task: TaskId) -> Option<&TaskState> {
         self.tasks.get(&task).map(|task| &task.state)
@@ -311,7 +311,7 @@ impl FakeBackend {
     }
 }
 
-/// True if the outputs are only answers, and all equal. They then belong to one command, as there is no other.
+/// True if all outputs are answers, and all are equal. They then belong to one command, as only one is open.
 fn all_answer_alike(outputs: &VecDeque<BackendOutput>) -> bool {
     let mut results = outputs.iter().map(|output| match output {
         BackendOutput::Answer { result, .. } => Some(result),

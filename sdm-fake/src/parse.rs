@@ -17,7 +17,7 @@ pub enum Wrong {
     /// The text is longer than [`SCENARIO_BYTES_MAX`].
     #[error("longer than {SCENARIO_BYTES_MAX} bytes")]
     TooLong,
-    /// Something else is expected there.
+    /// The line has something else than is expected at this place.
     #[error("expected {0}")]
     Expected(&'static str),
     /// The seed is set inside a section, but belongs to the whole scenario.
@@ -28,7 +28,7 @@ pub enum Wrong {
     Set {
         /// The text in place of a set.
         text: String,
-        /// The reason why it is invalid.
+        /// The reason why the set is invalid.
         source: sdm_idset::ParseError,
     },
     /// A number of output lines outside the permitted range.
@@ -58,7 +58,7 @@ pub enum Wrong {
     /// A malformed stack frame.
     #[error("'{0}' is not a frame: expected FUNCTION or FUNCTION FILE:LINE")]
     Frame(String),
-    /// Output without any pause.
+    /// A pause of 0 between outputs.
     #[error("a program cannot print all the time: expected a time above 0")]
     AllTheTime,
 }

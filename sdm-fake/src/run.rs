@@ -91,7 +91,7 @@ impl FakeBackend {
         }
     }
 
-    /// Executes a run-control command: refuses it, or begins a run whose end answers it.
+    /// Executes a run-control command. It is refused, or begins a run whose end answers it.
     pub(super) fn run(&mut self, now: Instant, id: TaskId, command_id: CommandId, kind: RunKind) {
         let scenario = Arc::clone(&self.scenario);
         let task = self.task(id);
@@ -134,8 +134,8 @@ impl FakeBackend {
         self.arm_run_end(now, id);
     }
 
-    /// Schedules the end of the open run. Even an immediate end uses a timer, so that a script of many ends does not
-    /// recurse.
+    /// Schedules the end of the open run. Even an immediate end uses a timer, so that a script with many such ends does
+    /// not recurse.
     pub(super) fn arm_run_end(&mut self, now: Instant, id: TaskId) {
         let scenario = Arc::clone(&self.scenario);
         let task = self.task(id);
@@ -190,7 +190,7 @@ impl FakeBackend {
         }
     }
 
-    /// Stops the task: answers its open run, or emits an event.
+    /// Stops the task: answers its open run, or emits an event if no command is open.
     pub(super) fn stop(&mut self, id: TaskId, reason: StopReason) {
         let scenario = Arc::clone(&self.scenario);
         let task = self.task(id);

@@ -64,7 +64,7 @@ pub(super) type Delay = RangeInclusive<Duration>;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Section {
-    /// The tasks of the section; `None` for all.
+    /// The tasks of the section; `None` for all tasks.
     pub(super) tasks: Option<IdSet>,
     pub(super) delays: Vec<(DelayKey, Delay)>,
     pub(super) refuses_interrupt: Option<bool>,
@@ -87,7 +87,7 @@ pub(super) struct Section {
 pub(super) enum DelayKey {
     Start,
     Answer,
-    /// The answer to the command with this name.
+    /// The answer to a command with this name.
     AnswerTo(String),
     Step,
     Interrupt,
@@ -128,7 +128,7 @@ impl Scenario {
         parse::parse(text)
     }
 
-    /// The value in the last section that contains the task and has one.
+    /// The value of the last section that contains the task and has a value; `None` if none has.
     pub(super) fn pick<'a, T: 'a>(
         &'a self,
         task: TaskId,
@@ -153,14 +153,14 @@ impl Scenario {
         Some(self.choose(task, delay, salt))
     }
 
-    /// Delay of the answer to the command of this name.
+    /// Delay of the answer to a command of this name; 0 if the script has none.
     pub(super) fn answer_delay(&self, task: TaskId, name: &str, salt: u64) -> Duration {
         self.delay(task, &DelayKey::AnswerTo(name.to_owned()), salt)
             .or_else(|| self.delay(task, &DelayKey::Answer, salt))
             .unwrap_or_default()
     }
 
-    /// Chooses a time within a delay.
+    /// Chooses a duration within a delay's range.
     pub(super) fn choose(&self, task: TaskId, delay: &Delay, salt: u64) -> Duration {
         let width = delay.end().saturating_sub(*delay.start());
         let width = u64::try_from(width.as_micros()).unwrap_or(u64::MAX);
@@ -180,7 +180,7 @@ impl Scenario {
         }
     }
 
-    /// The way in which the task's program ends by itself from its `index`th run on; `None` if it never does.
+    /// The state in which the task's program ends by itself, from its run `index` on; `None` if it never ends.
     pub(super) fn own_end(&self, task: TaskId, index: usize) -> Option<TaskState> {
         let mut index = index;
         loop {
@@ -224,7 +224,7 @@ impl Scenario {
             .unwrap_or_default()
     }
 
-    /// The last value of each name of a list, with placeholders filled in.
+    /// The last value of each name in a list of the script, with its placeholders filled in.
     pub(super) fn named(
         &self,
         task: TaskId,

@@ -12,7 +12,7 @@ use super::scenario::{Place, Scenario};
 use super::task::{Task, no_such, variables};
 
 impl Task {
-    /// The stacks of a process without a debugger: those of the scenario, independent of the task's state.
+    /// The stacks of a process without a debugger. They are those of the scenario, whatever the task's state is.
     pub(super) fn look(
         &mut self,
         scenario: &Scenario,
@@ -29,7 +29,7 @@ impl Task {
         }
     }
 
-    /// Like `look`, over some time: the task does not move.
+    /// Like `look`, for several samples over some time. The task does not move.
     pub(super) fn sample(
         &mut self,
         scenario: &Scenario,
@@ -72,7 +72,7 @@ impl Task {
         frames
     }
 
-    /// The frames of a thread, outermost first, after the steps and finished functions so far.
+    /// The frames of a thread, outermost first, as they are after the steps and finished functions so far.
     fn places(&self, scenario: &Scenario, id: TaskId, thread: u32) -> Vec<Place> {
         if let Some(other) = (thread as usize).checked_sub(2) {
             return match scenario.threads(id).get(other) {

@@ -16,7 +16,7 @@ use super::scenario::{Scenario, fill};
 #[derive(Default)]
 pub(super) struct Task {
     pub(super) state: TaskState,
-    /// True if it was attached to, not started.
+    /// True if the process was attached to, and not started.
     pub(super) attached: bool,
     pub(super) life: Life,
     pub(super) run: Option<Run>,
@@ -27,13 +27,14 @@ pub(super) struct Task {
     pub(super) current: Option<(CommandId, Command)>,
     /// Later commands, in order.
     pub(super) queue: VecDeque<(CommandId, Command)>,
-    /// Input that the program has not taken: the command, the position of its bytes in the stream, the bytes.
+    /// Input that the program has not taken yet: the command, the position of its bytes in the stream, and the bytes.
     pub(super) stdin: VecDeque<(CommandId, u64, Vec<u8>)>,
     /// Interrupts that have not taken effect.
     pub(super) interrupts: Vec<CommandId>,
     /// Commands that are never answered.
     pub(super) silent: Vec<CommandId>,
-    /// True if the start under way was cancelled, so that its end is reported as an event.
+    /// True if the command of the start in progress was cancelled, so that the end of the start is reported as an
+    /// event.
     pub(super) disowned: bool,
     /// True once the backend has ended the task.
     pub(super) left: bool,
@@ -42,12 +43,12 @@ pub(super) struct Task {
     pub(super) quiet: Vec<Quiet>,
 }
 
-/// The state that starts anew with each process of a task.
+/// The state that begins anew with each process of a task.
 #[derive(Default)]
 pub(super) struct Life {
     /// Number of processes so far, including this one; 0 before the first.
     pub(super) number: u32,
-    /// Number of the script's run ends that are used up.
+    /// Number of run ends of the script that are used up.
     pub(super) runs: usize,
     /// Number of lines that the innermost frame has advanced.
     pub(super) steps: u32,
@@ -67,7 +68,7 @@ pub(super) struct Life {
     pub(super) objects: BTreeMap<String, (String, String)>,
     /// The variables at the last probe.
     pub(super) probed: Option<Vec<Variable>>,
-    /// The line after those listed last; 0 if none were.
+    /// The line after the last listed line; 0 if no line was listed.
     pub(super) listed: u32,
 }
 
@@ -77,7 +78,7 @@ pub(super) enum RunKind {
     /// Until the next end in the script.
     #[default]
     Free,
-    /// A number of steps, a line each.
+    /// A number of steps of one line each.
     Step(u32),
     /// Until the selected function returns.
     Finish,
@@ -85,7 +86,7 @@ pub(super) enum RunKind {
 
 /// An open run.
 pub(super) struct Run {
-    /// The command that its end answers; `None` if that was cancelled.
+    /// The command that the end of the run answers; `None` if the command was cancelled.
     pub(super) id: Option<CommandId>,
 }
 
@@ -109,7 +110,7 @@ impl Task {
         };
     }
 
-    /// Forgets a command; true if it was open here.
+    /// Forgets a cancelled command; true if it was open.
     pub(super) fn forget(&mut self, id: CommandId) -> bool {
         if let Some(run) = self.run.as_mut().filter(|run| run.id == Some(id)) {
             run.id = None;
@@ -135,7 +136,8 @@ impl Task {
         )
     }
 
-    /// Ends the start under way; returns the command to answer, if there is one.
+    /// Ends the start in progress. Returns the command to answer, or `Some(None)` if that was cancelled. `None` if no
+    /// start is in progress.
     pub(super) fn take_start(&mut self) -> Option<Option<CommandId>> {
         if !self.is_starting() {
             return None;
@@ -150,7 +152,7 @@ impl Task {
         lists + self.interrupts.len() + self.silent.len() + usize::from(self.current.is_some())
     }
 
-    /// All unanswered commands except an open run, for the end.
+    /// All unanswered commands except that of an open run, for the task's end. They are removed.
     pub(super) fn drain_waiting(&mut self) -> Vec<CommandId> {
         let mut ids: Vec<CommandId> = self.queue.drain(..).map(|(id, _)| id).collect();
         ids.extend(self.stdin.drain(..).map(|(id, ..)| id));
@@ -161,7 +163,10 @@ impl Task {
         ids
     }
 
-    /// The part of these bytes that is new to the program.
+    /// The bytes that the program has not received before.
+    ///
+    /// # Errors
+    /// The task has no process, or bytes before `offset` are missing.
     pub(super) fn take_stdin<'a>(
         &mut self,
         offset: u64,

@@ -77,7 +77,7 @@ impl Bench {
         self.now = end;
     }
 
-    /// A task's answer in short form.
+    /// A task's answer to a command in short form; `nothing` without an answer.
     fn said(&self, command: u64, task: u32) -> String {
         match self.answers.get(&(command, task)) {
             None => "nothing".to_owned(),

@@ -1,10 +1,10 @@
-//! Data of a process that gdb attaches to, with its state before and the means to restore it if gdb does not detach
-//! by itself.
+//! Data of a process to which gdb attaches: its state before the attach, and the means to restore it if gdb does not
+//! detach by itself.
 //!
-//! When a gdb is killed the kernel detaches from its processes, and leaves gdb's breakpoints in them: a process that
-//! runs into one dies of SIGTRAP. A stop that gdb had requested and not received yet then takes effect, permanently.
-//! So such a process is stopped by the kernel at gdb's end ([`StopOnGdbDeath`]), and once more as soon as that end is noticed.
-//! Its code is restored, and it is resumed, unless it was stopped before the attach.
+//! When a gdb is killed, the kernel detaches it from its processes, and gdb's breakpoints stay in them: a process that
+//! runs into one dies of SIGTRAP. A stop that gdb has requested and not received yet then takes effect, permanently. So
+//! such a process is stopped by the kernel at gdb's end ([`StopOnGdbDeath`]), and once more as soon as that end is
+//! noticed. Its code is restored. Then it is resumed, unless it was stopped before the attach.
 
 use std::rc::Rc;
 
@@ -15,22 +15,22 @@ use crate::process::{Identity, identity, is_stopped, is_stopping};
 use crate::stop_on_gdb_death::{DeathPipe, StopOnGdbDeath};
 use crate::watchdog::Watchdog;
 
-/// A process to which a gdb attaches. Drop it once gdb has no hold on the process any more.
+/// A process to which a gdb attaches. Drop this once gdb has no hold on the process any more.
 pub struct Held {
     who: Identity,
-    /// True if it was stopped before the attach, and is to be stopped again.
+    /// True if the process was stopped before the attach, and must be stopped again.
     stopped: bool,
-    /// Trap instructions that were in its code before the attach, and belong to another tool.
+    /// Addresses of trap instructions that were in its code before the attach, and belong to another tool.
     foreign: Vec<u64>,
-    /// True if it was stopped by this module.
+    /// True if the process was stopped by this module.
     frozen: bool,
     warden: Rc<Watchdog>,
     grip: Option<DeathPipe>,
 }
 
 impl Held {
-    /// A process to which gdb is to attach; `None` if the process is gone. Call this before gdb learns of it. `woken`
-    /// is true if the process is stopped for a debugger, which is to resume it.
+    /// A process to which gdb will attach; `None` if the process is gone. Call this before gdb learns of the process.
+    /// `woken` is true if the process is stopped for a debugger, which then resumes it.
     pub fn new(
         pid: i32,
         woken: bool,
@@ -66,7 +66,7 @@ impl Held {
     }
 
     /// Stops the process when its gdb dies or is about to be killed, before it runs into gdb's breakpoints. A process
-    /// without gdb's breakpoints is not stopped: if this process were killed too, it might stay stopped.
+    /// without gdb's breakpoints is not stopped: it would stay stopped if the calling process were killed too.
     pub fn catch(&mut self) {
         let is_tied = self.grip.as_ref().is_some_and(DeathPipe::is_tied);
         if is_tied
@@ -78,7 +78,7 @@ impl Held {
         }
     }
 
-    /// Removes gdb's breakpoints from the process; returns a message for the user, if any.
+    /// Removes gdb's breakpoints from the process. Returns a message for the user; `None` if there is nothing to say.
     pub fn restore(&self) -> Option<String> {
         let pid = self.who.pid();
         match breakpoint_cleanup::remove_breakpoints(pid, &self.foreign) {
@@ -98,15 +98,15 @@ impl Held {
         }
     }
 
-    /// Removes the breakpoints that gdb has inserted. gdb does not notice, and restores the same bytes when it stops
-    /// the process.
+    /// Removes the breakpoints that gdb has inserted, without gdb's knowledge. When gdb stops the process, it restores
+    /// the same bytes.
     pub fn clear(&self) {
         // The process may have ended.
         let _ = breakpoint_cleanup::remove_breakpoints(self.who.pid(), &self.foreign);
     }
 
-    /// Records that gdb has ended, so that drop resumes the process if needed. A SIGSTOP from gdb may have arrived
-    /// after gdb had detached. If gdb was killed, one may still be pending.
+    /// Records that gdb has ended, so that drop resumes the process if needed. A SIGSTOP of gdb may have arrived after
+    /// gdb's detach. If gdb was killed, a SIGSTOP may still be pending.
     pub fn wake(&mut self, was_killed: bool) {
         self.frozen |= was_killed || is_stopping(self.who.pid());
     }

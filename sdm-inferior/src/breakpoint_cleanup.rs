@@ -1,8 +1,8 @@
 //! Removes the breakpoints that a killed gdb has left in a process.
 //!
-//! gdb does not publish its insertions (it has internal breakpoints too), so the process itself is examined. Modified
-//! code pages are no longer the file's. If such a page has a trap instruction where the file has another one, there
-//! is a breakpoint. This needs no bookkeeping in normal operation, and finds all of them.
+//! gdb does not publish its breakpoints (it has internal ones too), so the process itself is examined. The kernel shows
+//! which pages of code were modified. If such a page has a trap instruction where the file has another instruction,
+//! there is a breakpoint. This needs no bookkeeping in normal operation, and finds all breakpoints.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -48,31 +48,29 @@ const ALIGNMENT: usize = match TRAPS {
 struct Code {
     start: u64,
     end: u64,
-    /// Offset of its start in the file.
+    /// Offset of the mapping's start in the file.
     offset: u64,
     inode: u64,
     path: PathBuf,
 }
 
-/// A trap instruction in a process that the file of its code does not have.
+/// A trap instruction in the code of a process, at a place where the file has another instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breakpoint {
-    /// Its address in the process.
+    /// Address of the breakpoint in the process.
     pub(crate) address: u64,
-    /// The file.
+    /// The file with the code.
     pub path: PathBuf,
-    /// Its offset in the file.
+    /// Offset of the breakpoint in the file.
     pub offset: u64,
     /// The original bytes from the file.
     before: Vec<u8>,
 }
 
-/// Restores the file's code at each breakpoint in the process, except at `foreign` addresses; returns the
-/// breakpoints.
+/// Restores the file's code at each breakpoint in the process, except at `foreign` addresses; returns the breakpoints.
 ///
-/// # Errors
-/// [`io::Error`] if the process is gone or not writable for this user, or if the file of modified code is gone.
-/// Everything that can be restored is.
+/// # Errors [`io::Error`] if the process is gone or not writable for this user, or if the file of modified code is
+/// gone. All other code is restored nevertheless.
 pub(crate) fn remove_breakpoints(pid: i32, foreign: &[u64]) -> io::Result<Vec<Breakpoint>> {
     let memory = OpenOptions::new()
         .read(true)
@@ -133,8 +131,8 @@ fn each_breakpoint(
     gone
 }
 
-/// Opens the file of some code. A deleted or replaced file is read through the process's own mapping, if permitted
-/// (only for root), or as the process's executable. Another file at its path says nothing about this code.
+/// Opens the file of some code. If it was deleted or replaced, it is read through the process's own mapping, which only
+/// root may do, or as the process's executable. Another file at its path says nothing about this code.
 fn open(pid: i32, code: &Code) -> io::Result<File> {
     let process = proc::of(pid);
     let mapped = process.path(&format!("map_files/{:x}-{:x}", code.start, code.end));
@@ -152,7 +150,7 @@ fn open(pid: i32, code: &Code) -> io::Result<File> {
     }
 }
 
-/// Offsets of the modified pages of the code, which no longer come from the file, from the start of the mapping.
+/// Offsets of the modified pages of the code, from the start of the mapping. These pages no longer come from the file.
 fn written_to(code: &Code, pagemap: &File) -> io::Result<Vec<u64>> {
     let is_written =
         |page: &pagemap::Page| (page.is_present() || page.is_swapped()) && !page.is_of_file();
@@ -185,7 +183,7 @@ fn in_page(
     Ok(())
 }
 
-/// Offset and length of each place where `now` has a trap instruction and `before` another one.
+/// Offset and length of each place where `now` has a trap instruction and `before` has another instruction.
 fn traps(now: &[u8], before: &[u8]) -> Vec<(usize, usize)> {
     let trap_at = |at: usize| {
         let found = TRAPS.iter().find(|trap| now[at..].starts_with(trap))?;

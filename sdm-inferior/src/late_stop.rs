@@ -1,7 +1,8 @@
 //! Undoes a stop by a gdb that takes effect after gdb's end.
 //!
-//! A killed gdb leaves its SIGSTOP to a thread: pending, or taken under gdb already. A thread that has taken it stops
-//! as soon as it gets a processor, and until then the stop is invisible. SIGCONT discards it in both states.
+//! A killed gdb can leave a SIGSTOP for a thread: pending, or already taken by the thread under gdb. A thread that has
+//! taken it stops as soon as it gets a processor, and until then the stop is invisible. SIGCONT discards the stop in
+//! both states.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,14 +12,14 @@ use sdm_system::proc::{self, State};
 
 use crate::process::{Identity, is_stopping};
 
-/// Processor time after which a thread has stopped by a signal that it has taken.
+/// Processor time within which a thread stops by a signal that it has taken.
 const STOP_TAKES: Duration = Duration::from_millis(10);
 
 /// A stop that may reach a process whose gdb has ended.
 pub(crate) struct LateStop<'a> {
     who: &'a Identity,
-    /// The threads that can still stop by a signal they have taken, with the time that each had run at the first look.
-    /// `None` before that.
+    /// The threads that can still stop by a signal that they have taken, with the time that each had run at the first
+    /// check. `None` before that check.
     starved: Option<BTreeMap<i32, u64>>,
 }
 
@@ -27,7 +28,7 @@ impl<'a> LateStop<'a> {
         Self { who, starved: None }
     }
 
-    /// Undoes the stop; true if none can come any more. Call this after gdb's end.
+    /// Undoes the stop; true once no stop can come any more. Call this after gdb's end.
     pub(crate) fn is_undone(&mut self) -> bool {
         let process = proc::of(self.who.pid());
         let ran_ns = |id: i32| {

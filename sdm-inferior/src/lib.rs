@@ -1,9 +1,9 @@
 //! Keeps a process unharmed to which a gdb attaches, however gdb and its server end.
 //!
 //! A killed gdb leaves breakpoints in its processes, and leaves some of them stopped. So each such process is [`Held`].
-//! At gdb's end the kernel stops it by a [`StopOnGdbDeath`], gdb's breakpoints are removed, and it is resumed. If the server
-//! dies too its [`Watchdog`] does that, a copy of the server that outlives it. If all are killed at once the user can
-//! do it ([`rescue`]). Processes are identified by an [`Identity`], as pids are reused.
+//! At gdb's end the kernel stops it by a [`StopOnGdbDeath`], gdb's breakpoints are removed, and it is resumed. If the
+//! server dies too, its [`Watchdog`] does that: a copy of the server that outlives it. If all are killed at once the
+//! user can do it ([`rescue`]). Processes are identified by an [`Identity`], as pids are reused.
 
 mod attached_process;
 mod breakpoint_cleanup;

@@ -5,7 +5,7 @@ use nix::unistd::Pid;
 use sdm_system::proc::{self, State};
 use sdm_system::signal_process;
 
-/// One process, told from a later one with the same pid by its start time.
+/// One process, distinguished by its start time from a later process with the same pid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     pid: i32,
@@ -20,7 +20,7 @@ pub fn identity(pid: i32) -> Option<Identity> {
     (!stat.state().has_ended()).then_some(Identity { pid, began })
 }
 
-/// Resumes a stopped process; it must be an unreaped child of this process.
+/// Resumes a process if a signal has stopped it. The process must be an unreaped child of this process.
 pub fn go_on(pid: i32) {
     if is_stopped(pid) {
         let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
@@ -32,8 +32,8 @@ pub(crate) fn is_stopped(pid: i32) -> bool {
     proc::of(pid).state().is_some_and(State::is_stopped)
 }
 
-/// True if a signal has stopped a thread of the process, or is about to. Without a processor a thread stops long
-/// after the signal was sent, or after another thread has taken it.
+/// True if a signal has stopped a thread of the process, or will stop one. A thread without a processor stops long
+/// after the signal was sent, or after another thread has taken the signal.
 pub(crate) fn is_stopping(pid: i32) -> bool {
     let process = proc::of(pid);
     let is_sent = |status: &proc::Status| {
@@ -48,8 +48,8 @@ pub(crate) fn is_stopping(pid: i32) -> bool {
     })
 }
 
-/// Kills the remains of a gdb that was killed at its start: gdb tests tracing on a child of its own, which would stay
-/// stopped for ever. Every gdb is a session of its own.
+/// Kills the child processes of a gdb that was killed at its start. gdb tests tracing on a child of its own, which
+/// would stay stopped for ever. Every gdb is a session of its own.
 pub fn end_trials_of(gdb: i32) {
     for pid in proc::pids().into_iter().flatten() {
         let stat = proc::of(pid).stat();
@@ -61,12 +61,12 @@ pub fn end_trials_of(gdb: i32) {
 }
 
 impl Identity {
-    /// True while it runs or is stopped.
+    /// True while the process runs or is stopped; false once it has ended, even if another process has its pid.
     pub fn is_alive(&self) -> bool {
         identity(self.pid).is_some_and(|now| now == *self)
     }
 
-    /// The pid.
+    /// The pid of the process.
     pub fn pid(&self) -> i32 {
         self.pid
     }

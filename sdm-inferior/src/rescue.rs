@@ -1,8 +1,9 @@
-//! Removes a debugger's traces from a process when all processes that could have done so were killed too:
-//! breakpoints, and a stop.
+//! Removes a debugger's traces from a process: breakpoints, and a stop. This is for the case that all processes that
+//! would have done so were killed too.
 //!
 //! A stop by SIGSTOP, as debuggers use it, is undone. A terminal's stop (Ctrl-Z, SIGTSTP and the like) is the user's
-//! and stays. The kernel tells the two apart to a tracer that seizes the process, which changes nothing in it.
+//! and stays. A tracer that seizes the process learns from the kernel which of them it is; this changes nothing in the
+//! process.
 
 use std::io;
 
@@ -16,23 +17,23 @@ use sdm_system::{files, proc};
 use crate::breakpoint_cleanup::{self, Breakpoint};
 use crate::process::{identity, is_stopped};
 
-/// The result for one process.
+/// The result of the rescue of one process.
 #[derive(Debug)]
 pub struct Rescue {
     /// The breakpoints that were removed.
     pub removed: Vec<Breakpoint>,
-    /// True if it was stopped, and was resumed.
+    /// True if the process was stopped, and was resumed.
     pub goes_on: bool,
-    /// The reason why it stays stopped; `None` if it does not.
+    /// The reason why the process stays stopped; `None` if it does not stay stopped.
     pub stays: Option<Stay>,
 }
 
 /// The reason why a process stays stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stay {
-    /// This signal has stopped it, and no debugger sends it.
+    /// The process was stopped by this signal, which debuggers do not send.
     By(Signal),
-    /// The kernel does not name the signal.
+    /// The kernel does not name the signal, and gives this error.
     Unknown(Errno),
 }
 
@@ -45,7 +46,7 @@ pub enum RescueError {
     /// The process belongs to another user.
     #[error("belongs to {0}: that user can rescue it")]
     Foreign(String),
-    /// The process has a tracer, which is alive and knows the changes that it has made.
+    /// The process has a tracer. The tracer is alive and knows the changes that it has made.
     #[error("is traced by {name} (pid {pid}): end that process first")]
     Traced {
         /// The tracer's name.
@@ -60,8 +61,7 @@ pub enum RescueError {
 
 /// Removes debuggers' breakpoints from a process of this user, and resumes it if a debugger has stopped it.
 ///
-/// # Errors
-/// [`RescueError`]; if only a part of the code could be compared the process stays stopped.
+/// # Errors [`RescueError`]. If only a part of the code could be compared, the process stays stopped.
 pub fn rescue(pid: i32) -> Result<Rescue, RescueError> {
     let who = identity(pid).ok_or(RescueError::Gone)?;
     let status = proc::of(pid).status().map_err(|_| RescueError::Gone)?;
@@ -99,7 +99,7 @@ pub fn is_left_stopped(pid: i32) -> bool {
     is_stopped(pid) && breakpoint_cleanup::breakpoints(pid).is_ok_and(|found| !found.is_empty())
 }
 
-/// The signal that has stopped the process; SIGTRAP if it runs again.
+/// The signal that has stopped the process; SIGTRAP if the process is not stopped.
 fn stop_signal(pid: i32) -> Result<Signal, Errno> {
     let pid = Pid::from_raw(pid);
     ptrace::seize(pid, ptrace::Options::empty())?;

@@ -1,13 +1,13 @@
 //! A SIGSTOP that the kernel sends to a process when its gdb is killed.
 //!
-//! When a gdb dies the kernel closes its files, and then detaches from its processes. Such a process continues at
-//! once, into the breakpoint at which it is stopped, so that a reaction to gdb's death comes too late. Therefore gdb
-//! inherits the write end of a pipe, and the kernel is told to send the process SIGSTOP when that end closes
-//! (`F_SETSIG`). The signal is pending before the process is detached.
+//! When a gdb dies the kernel closes its files, and then detaches from its processes. Such a process continues at once,
+//! into the breakpoint at which it is stopped, so that a reaction to gdb's death comes too late. Therefore gdb inherits
+//! the write end of a pipe, and the kernel is told to send the process SIGSTOP when that end closes (`F_SETSIG`). The
+//! signal is pending before the process is detached.
 //!
-//! Afterwards some process must resume it, and a kill of everything at once (a resource manager that ends a job step)
-//! leaves none. So the kernel is told this only when gdb is about to insert breakpoints in the process: before that the
-//! process is in no danger.
+//! Afterwards some process must resume the stopped process. If everything is killed at once, as by a resource manager
+//! that ends a job step, none is left to do so. So the kernel is told this only when gdb is about to insert breakpoints
+//! in the process: before that the process is in no danger.
 
 use std::os::fd::OwnedFd;
 
@@ -16,15 +16,15 @@ use nix::unistd::pipe2;
 
 use crate::sys;
 
-/// A pipe whose write end a gdb inherits that is not started yet.
+/// A pipe for a gdb that is not started yet and will inherit the pipe's write end.
 pub struct StopOnGdbDeath {
     ours: OwnedFd,
-    /// The end that gdb is to hold.
+    /// The write end, which gdb inherits.
     pub theirs: OwnedFd,
 }
 
-/// This process's end of a pipe whose write end a gdb holds. From [`DeathPipe::tie`] on and until it is dropped, the
-/// kernel stops the process when that gdb ends.
+/// This process's end of a pipe whose write end a gdb holds. From [`DeathPipe::tie`] until this is dropped, the kernel
+/// stops the process when that gdb ends.
 pub(crate) struct DeathPipe {
     ours: OwnedFd,
     tied: bool,
@@ -41,7 +41,7 @@ impl Drop for DeathPipe {
 }
 
 impl DeathPipe {
-    /// Tells the kernel to stop this process when the gdb is gone.
+    /// Tells the kernel to stop the process with this pid when the gdb ends.
     pub(crate) fn tie(&mut self, pid: i32) {
         // If this fails, the process is stopped a little later.
         self.tied |= sys::stop_at_end_of(&self.ours, pid).is_ok();
@@ -53,13 +53,13 @@ impl DeathPipe {
 }
 
 impl StopOnGdbDeath {
-    /// A new pipe; `None` if no more files can be opened. The process is then stopped a little later.
+    /// A new pipe; `None` if no more files can be opened. Without the pipe the process is stopped a little later.
     pub fn new() -> Option<Self> {
         let (ours, theirs) = pipe2(OFlag::O_CLOEXEC).ok()?;
         Some(Self { ours, theirs })
     }
 
-    /// Call this once gdb runs and holds its end.
+    /// The pipe of a gdb that runs and has inherited the write end. This process's copy of that end is closed.
     pub(crate) fn grip(self) -> DeathPipe {
         let Self { ours, theirs } = self;
         drop(theirs);

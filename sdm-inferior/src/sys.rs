@@ -30,12 +30,12 @@ pub(crate) fn untie(pipe: &OwnedFd) {
     let _ = set(pipe, libc::F_SETFL, libc::O_NONBLOCK);
 }
 
-/// A kernel timer that sends this process SIGCONT periodically, so that a stop does not last: it runs on while the
-/// process is stopped.
+/// A kernel timer that sends this process SIGCONT periodically, so that a stop of this process does not last. The timer
+/// runs on while the process is stopped.
 pub(crate) struct ContinueTimer(Timer);
 
 impl ContinueTimer {
-    /// Starts the timer: the first signal after `every`, and then periodically.
+    /// Starts the timer. The first signal comes after `every`, and further signals follow at that interval.
     pub(crate) fn start(every: Duration) -> io::Result<Self> {
         // A timer whose signal is ignored, as SIGCONT is by default, may expire only once.
         let action = SigAction::new(
@@ -54,7 +54,7 @@ impl ContinueTimer {
         Ok(clock)
     }
 
-    /// Sets the period from now on.
+    /// Changes the interval of the timer.
     pub(crate) fn tick(&mut self, every: Duration) -> io::Result<()> {
         let every = Expiration::Interval(every.into());
         Ok(self.0.set(every, TimerSetTimeFlags::empty())?)
@@ -72,7 +72,7 @@ fn set(fd: &OwnedFd, what: i32, value: i32) -> io::Result<()> {
     }
 }
 
-/// Renames this process, and hides its arguments and environment. Neither may be read afterwards.
+/// Renames this process, and hides its arguments and environment from process lists. Do not read either afterwards.
 fn rename(name: &std::ffi::CStr) {
     let Ok(stat) = sdm_system::proc::own().stat() else {
         return;
@@ -94,8 +94,8 @@ fn rename(name: &std::ffi::CStr) {
     }
 }
 
-/// Makes a copy of this process in a session of its own, which holds only the read end of a pipe, executes `run` and
-/// exits. Returns the write end. A stopped copy resumes when this thread ends.
+/// Forks a copy of this process in a session of its own. The copy holds only the read end of a pipe, executes `run` and
+/// exits. Returns the write end. A stopped copy is resumed when this thread ends.
 pub(crate) fn fork_copy(name: &std::ffi::CStr, run: impl FnOnce(OwnedFd)) -> io::Result<OwnedFd> {
     let (reader, writer) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
     // SAFETY: the C library makes its allocator usable in a copy with one thread. `run` uses the allocator, files and

@@ -19,53 +19,54 @@ use crate::late_stop::LateStop;
 use crate::process::{self, Identity, identity};
 use crate::{breakpoint_cleanup, sys};
 
-/// Time of each step towards the end. The first step is for gdbs that read the end of their input.
+/// Duration of each step towards the end of a gdb. The first step is for gdbs that read the end of their input.
 const STEP_WAIT: Duration = Duration::from_secs(2);
-/// Number of times that the processes a gdb waits for are stopped, at intervals of one second, if it has attached to
-/// them. A gdb of several tasks may call functions in each.
+/// Number of times that the warden stops the processes for which a gdb waits, if gdb has attached to them. The stops
+/// are one second apart. A gdb of several tasks may call functions in each of them.
 const STOPS_ATTACHED: u32 = 30;
-/// The same number for a gdb that has attached to nothing. The program that it has started dies with it, and killing it
-/// does no harm.
+/// Number of these stops for a gdb that has attached to no process. The program that it has started dies with it, so
+/// that killing gdb does no harm.
 const STOPS_STARTED: u32 = 3;
-/// Pause between two stops of the processes that a gdb waits for.
+/// Pause between two stops of the processes for which a gdb waits.
 const STOP_PAUSE: Duration = Duration::from_secs(1);
-/// Interval of checks for stops that come after gdb's end.
+/// Interval of checks for stops that take effect after gdb's end.
 const LATE_STOP_LOOK: Duration = Duration::from_millis(10);
-/// Interval of checks for the end of a gdb where no descriptor shows it.
+/// Interval of checks for the end of a gdb without a pidfd.
 const END_LOOK: Duration = Duration::from_millis(10);
-/// Periods of the SIGCONT timer by which the warden resumes itself if it is stopped: while it waits, and when it has
-/// work. The parent's end sends SIGCONT too, but a stop just after that would come before the work has begun.
+/// Intervals of the SIGCONT timer by which the warden resumes itself if it is stopped: while it waits, and while it
+/// ends gdbs. The parent's end sends SIGCONT too, but a stop just after that would come before the work has begun.
 const GO_ON_WAITING: Duration = Duration::from_secs(5);
 const GO_ON: Duration = Duration::from_millis(200);
-/// The process's name in process lists, at most 15 bytes.
+/// The warden's name in process lists, at most 15 bytes.
 const NAME: &std::ffi::CStr = c"sdm-warden";
 
-/// The write end of the pipe for messages; its closing tells the warden of this process's death.
+/// The write end of the pipe for messages to the warden. When it closes, the warden knows that this process has died.
 #[derive(Debug)]
 pub struct Watchdog(OwnedFd);
 
-/// A message to the warden: gdb, a process, and the kind of message. It is short enough to be written atomically.
+/// A message to the warden: the pid of a gdb, the pid of a process, and the kind of message. It is short enough to be
+/// written atomically.
 type Word = [i32; 3];
 
 /// Kind of a message that registers a new gdb.
 const GDB: i32 = 0;
-/// Kind of a message that registers a process to which the gdb is to attach, and which runs.
+/// Kind of a message that registers a running process to which the gdb will attach.
 const RUNS: i32 = 1;
-/// Kind of a message that registers a process to which the gdb is to attach, and which is stopped.
+/// Kind of a message that registers a stopped process to which the gdb will attach.
 const STANDS: i32 = 2;
 /// Kind of a message that unregisters a process.
 const LET_GO: i32 = 3;
 
 impl Watchdog {
-    /// Starts the warden as a fork of this process.
+    /// Forks the warden: a process that ends the registered gdbs if this process dies.
     ///
     /// # Errors
-    /// [`io::Error`] if the system has no resources for it.
+    /// [`io::Error`] if the system has no resources for another process.
     pub fn start() -> io::Result<Self> {
         sys::fork_copy(NAME, |pipe| keep(&pipe)).map(Self)
     }
 
-    /// Registers a gdb, which this process has not reaped.
+    /// Registers a gdb that this process has not reaped.
     ///
     /// # Errors
     /// [`io::Error`] if the warden is gone.
@@ -73,7 +74,7 @@ impl Watchdog {
         self.tell([gdb, 0, GDB])
     }
 
-    /// Registers a process to which a gdb is to attach.
+    /// Registers a process to which a gdb will attach. `stopped` is true if the process is stopped.
     ///
     /// # Errors
     /// [`io::Error`] if the warden is gone.
@@ -99,19 +100,19 @@ impl Watchdog {
 /// A gdb whose end the warden watches.
 struct WatchedGdb {
     pid: i32,
-    /// `None` if it had ended when it was registered.
+    /// The process of the gdb; `None` if it had ended when it was registered.
     who: Option<Identity>,
-    /// Readable once the gdb has ended; `None` before Linux 5.3, which has no pidfds.
+    /// Becomes readable when the gdb ends; `None` before Linux 5.3, which has no pidfds.
     end: Option<OwnedFd>,
     attached: Vec<Attached>,
 }
 
-/// A process to which the gdb attaches.
+/// A process to which the gdb attaches or has attached.
 struct Attached {
     who: Identity,
-    /// True if it was stopped before.
+    /// True if the process was stopped before the attach.
     stopped: bool,
-    /// Trap instructions in its code from before the attach.
+    /// Addresses of trap instructions in its code from before the attach.
     foreign: Vec<u64>,
 }
 
@@ -126,7 +127,7 @@ impl WatchedGdb {
     }
 }
 
-/// Main loop of the copy.
+/// Main loop of the warden.
 fn keep(pipe: &OwnedFd) {
     let mut kept: Vec<WatchedGdb> = Vec::new();
     // Without the timer, a stop of this process keeps it from its work.
@@ -237,15 +238,15 @@ fn wait_for_all<'a>(gdbs: impl IntoIterator<Item = &'a WatchedGdb>, deadline: In
 /// The action on a gdb that does not read its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WatchdogStep {
-    /// The programs that it waits for are stopped.
+    /// The programs for which gdb waits are stopped.
     Stop,
-    /// Nothing is done: it may be about to end.
+    /// Nothing is done, as gdb may be about to end.
     Wait,
     /// The gdb is killed.
     Kill,
 }
 
-/// Time until a gdb that does not read its input is killed.
+/// Time after which a gdb that does not read its input is killed.
 fn patience(has_attached: bool) -> Duration {
     let stops = match has_attached {
         true => STOPS_ATTACHED,
@@ -254,7 +255,7 @@ fn patience(has_attached: bool) -> Duration {
     STOP_PAUSE * stops + STEP_WAIT
 }
 
-/// The action on a gdb that has not read its input for this time.
+/// The action on a gdb that has not read its input for the time `spent`.
 fn step(spent: Duration, has_attached: bool) -> WatchdogStep {
     let patience = patience(has_attached);
     match spent {
@@ -264,8 +265,8 @@ fn step(spent: Duration, has_attached: bool) -> WatchdogStep {
     }
 }
 
-/// Ends the gdbs that do not read their input, all at the same time, so that the time does not grow with their
-/// number. Returns the programs to resume.
+/// Ends the gdbs that do not read their input, all at the same time, so that the total time does not grow with their
+/// number. Returns the pids of the programs to resume.
 fn end_blocked(kept: &[WatchedGdb]) -> Vec<i32> {
     let blocked = kept.iter().filter(|gdb| gdb.is_alive());
     let blocked: Vec<(&WatchedGdb, Vec<i32>)> =
@@ -315,7 +316,7 @@ fn end_blocked(kept: &[WatchedGdb]) -> Vec<i32> {
     each.collect()
 }
 
-/// Resumes a stopped gdb, which cannot read the end of its input before.
+/// Resumes a stopped gdb. Until then it cannot read the end of its input.
 fn go_on(gdb: &WatchedGdb) {
     process::go_on(gdb.pid);
 }
@@ -435,7 +436,7 @@ mod tests {
         others
     }
 
-    /// A process that has taken a SIGSTOP under its tracer stops by it after the tracer's end, once it gets a processor.
+    /// A process that has taken a SIGSTOP under its tracer stops only after the tracer's end, when it gets a processor.
     #[test]
     fn starved_process_is_not_left_stopped() {
         for script in ["sleep 1000; :", "trap : CONT; read x; sleep 1000; :"] {

@@ -45,7 +45,7 @@ struct Running {
     unanswered: IdSet,
 }
 
-/// The tasks of a server as its member sees them, with the ledger and the log.
+/// The tasks of a server as its member controls them, with the ledger and the log.
 pub(crate) struct TasksAtOnce<'a> {
     pub(crate) server: ServerId,
     pub(crate) now: u64,
@@ -89,7 +89,7 @@ pub(crate) struct Executor {
     said: BTreeMap<(TaskId, bool), u32>,
     paused: bool,
     held: VecDeque<(TaskId, usize)>,
-    /// True once every task answers, also where the command told it not to.
+    /// True once every task answers, even if its command told it not to.
     nothing_hangs: bool,
     is_down: bool,
 }
@@ -100,7 +100,7 @@ impl Executor {
         self.due.insert((when, self.count), what);
     }
 
-    /// The time of the next output.
+    /// The time of the next output; `None` if there is none.
     pub(crate) fn next(&self) -> Option<u64> {
         self.due.keys().next().map(|(when, _)| *when)
     }
@@ -125,7 +125,7 @@ impl Executor {
         running.unanswered.union_with(tasks);
     }
 
-    /// Like `execute`. If no task needs any time and all answer alike, the common answer is returned at once.
+    /// Like `execute`. If no task needs any time and all answers are equal, the common answer is returned at once.
     pub(crate) fn execute_at_once(
         &mut self,
         now: u64,
@@ -166,7 +166,7 @@ impl Executor {
         self.at(now, PendingWork::Event(lane, task, bytes));
     }
 
-    /// Pauses or resumes bulk events, as the tree has no room for bulk data or has room again.
+    /// Pauses or resumes bulk events, because the tree has no room for bulk data or has room again.
     pub(crate) fn pause(&mut self, now: u64, paused: bool) {
         self.paused = paused;
         if !paused {
@@ -203,7 +203,8 @@ impl Executor {
         self.is_down
     }
 
-    /// The next answer or event that is due at `now`; one at a time, so that its consequences come in between.
+    /// The next answer or event that is due at `now`; `None` if none is due. Only one is returned, so that its
+    /// consequences come before the next one.
     pub(crate) fn say(&mut self, now: u64) -> Option<TaskOutput> {
         while self.next().is_some_and(|when| when <= now) {
             let (_, todo) = self.due.pop_first()?;

@@ -17,9 +17,9 @@ pub(crate) enum Fault {
     CrashAdopter,
     /// About a third of all processes crash, servers only.
     CrashMany,
-    /// A process that is no member connects.
+    /// A process that is no member of the session connects.
     Stranger,
-    /// The user of the tree accepts no output for a while.
+    /// The user of the tree accepts no output for some time.
     PauseDelivery,
     /// A process is stopped for a time too short to count as silent.
     Stop,
@@ -27,9 +27,9 @@ pub(crate) enum Fault {
     StopLong,
     /// A process is stopped and resumed repeatedly.
     Slow,
-    /// Bytes are held up in one direction.
+    /// Bytes in one direction of a connection are delayed.
     BlockOneWay,
-    /// Bytes are held up in both directions.
+    /// Bytes in both directions of a connection are delayed.
     BlockBothWays,
     /// A host is gone without any notice.
     CrashHost,
@@ -58,7 +58,7 @@ impl Fault {
         Self::Island,
     ];
 
-    /// True if every affected member notices at once: no living member may be given up.
+    /// True if every affected member notices the fault at once. Then no living member may be given up.
     pub(crate) fn is_quick(self) -> bool {
         !matches!(
             self,

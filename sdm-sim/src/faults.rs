@@ -54,7 +54,7 @@ impl World {
         }
     }
 
-    /// A random connection, except the one between the front-end and the master.
+    /// A random connection, except the one between the front-end and the master; `None` if there is none.
     fn some_conn(&mut self) -> Option<ConnId> {
         let (top, below) = (ServerId::FRONT_END, ServerId::MASTER);
         let conns: Vec<ConnId> = self
@@ -108,7 +108,7 @@ impl World {
         }
     }
 
-    /// Number of servers that may still crash. A third and one must survive, so that the end of the run can check the
+    /// Number of servers that may still crash. More than a third must survive, so that the end of the run can check the
     /// survivors.
     fn crashes_left(&self) -> usize {
         let left = self.servers().len();
@@ -329,7 +329,7 @@ impl World {
         self.at(self.now + wait, WorldEvent::StrangerLeaves(conn));
     }
 
-    /// The first bytes of a caller with another session key.
+    /// The first bytes that a caller with another session key sends.
     fn call_of(&mut self, called: ServerId, session: SessionId) -> Vec<u8> {
         let config = LinkConfig::new(SessionKey::from_bytes([8; 32]), session);
         let hello = Hello {
@@ -346,7 +346,7 @@ impl World {
         bytes
     }
 
-    /// Bytes that some caller sent to this member before, to be replayed.
+    /// Bytes that an earlier caller has sent to this member, to be replayed.
     fn recorded(&mut self, called: ServerId) -> Vec<u8> {
         let running: Vec<Vec<u8>> = self
             .conns

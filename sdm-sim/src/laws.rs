@@ -50,8 +50,8 @@ impl World {
         self.check(result);
     }
 
-    /// Checks a member that ends without having been told to. It may end only if it had no parent for long, and only if
-    /// a fault can have delayed its adoption.
+    /// Checks a member that ends without having been told to. It may end only if it had no parent for long, and if a
+    /// fault can have delayed its adoption.
     pub(crate) fn check_end(&mut self, id: ServerId) {
         let Some(proc) = self.procs.get(&id) else {
             return;

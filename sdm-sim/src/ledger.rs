@@ -39,7 +39,7 @@ pub(crate) struct Account {
     answered: IdSet,
     missing: IdSet,
     lost: IdSet,
-    /// Deadline in microseconds; `None` if the command may take for ever.
+    /// Deadline in microseconds; `None` if the command has no deadline.
     over_by: Option<u64>,
     cancelled: bool,
     complete: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Account {
 struct Truth {
     executed: IdSet,
     answered: IdSet,
-    /// For each task, the number of its last event on the control lane before its answer.
+    /// For each task, the number of its last event on the control lane before its answer to the command.
     events_before: BTreeMap<TaskId, u32>,
 }
 
@@ -62,10 +62,10 @@ pub(crate) struct Ledger {
     /// Number of the last event of each task that the task emitted (`said`) and that the root saw (`seen`), by lane.
     said: BTreeMap<(TaskId, bool), u32>,
     seen: BTreeMap<(TaskId, bool), u32>,
-    /// For each task, the number of its last control-lane event that must not arrive any more, as a later answer has
-    /// arrived.
+    /// For each task, the number of the last control-lane event that may not arrive any more, because the answer after
+    /// it has arrived.
     passed: BTreeMap<TaskId, u32>,
-    /// The last command that each task was given, by lane.
+    /// The last command that was given to each task, by lane.
     given: BTreeMap<(TaskId, bool), CommandId>,
     lost: IdSet,
     silent: IdSet,
@@ -114,7 +114,7 @@ impl Ledger {
         }
     }
 
-    /// Commands that are not complete.
+    /// The ids of the commands that are not complete.
     pub(crate) fn incomplete(&self) -> Vec<CommandId> {
         let open = self
             .accounts

@@ -21,11 +21,11 @@ pub(crate) enum Item {
 #[derive(Default)]
 pub(crate) struct Pipe {
     pub(crate) items: VecDeque<(u64, Item)>,
-    /// Number of bytes in transit.
+    /// Number of bytes in transit in the pipe.
     pub(crate) bytes: usize,
     /// Time before which nothing arrives: a network fault that the sender does not notice.
     pub(crate) blocked_until: u64,
-    /// Additional time of each arrival.
+    /// Additional delay of each item, in microseconds.
     pub(crate) slower_us: u64,
     /// Arrival time of the last item. No item overtakes another.
     pub(crate) last_at: u64,
@@ -39,18 +39,18 @@ impl Pipe {
     }
 }
 
-/// The owner of one end.
+/// The owner of one end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Who {
     Server(ServerId),
-    /// A process that is no member.
+    /// A process that is no member of the session.
     Stranger,
 }
 
 /// One end of a connection.
 pub(crate) struct End {
     pub(crate) who: Who,
-    /// The member's link id for the connection, once it has one.
+    /// The link id that the member has given the connection; `None` before.
     pub(crate) link: Option<LinkId>,
     pub(crate) open: bool,
 }
@@ -63,7 +63,7 @@ pub(crate) struct Conn {
     pub(crate) recorded: Vec<u8>,
 }
 
-/// Bytes of a connection that are recorded for replay.
+/// Number of bytes of a connection that are recorded for replay.
 pub(crate) const RECORDED_BYTES: usize = 2048;
 
 impl Conn {
@@ -91,13 +91,13 @@ impl Conn {
     }
 }
 
-/// The address that a server listens at.
+/// The address at which a server listens.
 pub(crate) fn address_of(server: ServerId) -> String {
     let (host, port) = (server.0 >> 8 & 0xFF, 7000 + (server.0 & 0xFF));
     format!("tcp://10.1.{host}.1:{port}")
 }
 
-/// The server that listens at an address.
+/// The server that listens at an address; `None` for other addresses.
 pub(crate) fn server_at(address: &str) -> Option<ServerId> {
     let rest = address.strip_prefix("tcp://10.1.")?;
     let (host, port) = rest.split_once(".1:")?;

@@ -12,17 +12,17 @@ use crate::spec::Spec;
 use crate::world::{World, WorldEvent};
 
 const SECOND: u64 = 1_000_000;
-/// Time that recovery may take: silence is detected, lost tasks are waited for, orphans give up.
+/// Time that recovery may take, in microseconds: silence is detected, lost tasks are waited for, orphans give up.
 const SETTLE_US: u64 = 90 * SECOND;
-/// Time that commands to the survivors may take.
+/// Time that commands to the survivors may take, in microseconds.
 const ANSWER_US: u64 = 40 * SECOND;
-/// Time that the end may take.
+/// Time that the end may take, in microseconds.
 const END_US: u64 = 60 * SECOND;
 
 /// Options of a run beside the seed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Number of tasks; drawn from the seed if absent.
+    /// Number of tasks; `None` to draw it from the seed.
     pub tasks: Option<u32>,
     /// Number of log lines to keep.
     pub log_lines: usize,
@@ -31,11 +31,11 @@ pub struct Options {
 /// The result of a run without a violation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// Equal for equal seed, options and code.
+    /// Hash of the log, which is equal for equal seed, options and code.
     pub hash: u64,
     /// Number of lines in the log.
     pub lines: u64,
-    /// Number of servers at the start, and when the faults ended.
+    /// Number of servers at the start, and at the end of the faults.
     pub servers: (u32, u32),
     /// Maximum number of queued bytes in one member.
     pub peak_queue_bytes: usize,
@@ -113,7 +113,7 @@ impl World {
         self.check_gone()
     }
 
-    /// True if the master has ever joined.
+    /// True once the master has joined the front-end, and also if the front-end is gone.
     pub(crate) fn has_begun(&self) -> bool {
         let root = self.procs.get(&ServerId::FRONT_END);
         root.is_none_or(|root| {

@@ -1,5 +1,5 @@
-//! The simulated commands and the expected answers. Both depend on the command and the task alone, so that the
-//! checker knows each answer byte by byte.
+//! The simulated commands and the expected answers. Both depend only on the command and the task, so that the checker
+//! knows each byte of an answer.
 
 use bytes::Bytes;
 use sdm_core::aggregate::{Acc, Merge, Rejected};
@@ -12,7 +12,7 @@ use crate::rng::mix;
 /// The merge rule of the simulation: the number of answers, and the sum of their numbers.
 pub(crate) const RULE_SUM: u16 = 1;
 
-/// A command's request to each task; its payload.
+/// The payload of a command: the request to each task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Spec {
     /// A number that distinguishes the answers of different commands.
@@ -23,9 +23,9 @@ pub(crate) struct Spec {
     pub(crate) answer_bytes: u32,
     /// Maximum time that a task takes, in microseconds.
     pub(crate) delay_us: u32,
-    /// One of this many tasks does not answer until it is told to; 0 for none.
+    /// Of so many tasks one does not answer until it is told to; 0 for none.
     pub(crate) hang_one_in: u32,
-    /// One of this many tasks fails; 0 for none.
+    /// Of so many tasks one fails; 0 for none.
     pub(crate) fail_one_in: u32,
     /// Number of events of a task before its answer.
     pub(crate) events: u32,
@@ -77,7 +77,7 @@ impl Spec {
         mix(u64::from(self.number) << 32 | u64::from(task.0)) ^ mix(what)
     }
 
-    /// Time that the task takes, in microseconds.
+    /// Time that the task needs for its answer, in microseconds.
     pub(crate) fn delay(&self, task: TaskId) -> u64 {
         mix(self.dice(task, 1)) % (u64::from(self.delay_us) + 1)
     }
@@ -122,7 +122,7 @@ impl Spec {
         self.dice(task, 4)
     }
 
-    /// The expected summed answer of some tasks.
+    /// The expected sum of the answers of some tasks.
     pub(crate) fn sum_of(&self, tasks: &IdSet) -> Bytes {
         let mut sum = Sum::default();
         for task in tasks {
@@ -176,7 +176,7 @@ impl Merge for SumRule {
     }
 }
 
-/// The merge rules of the simulation.
+/// The merge rule with this number; `None` for other numbers than the simulation's.
 pub(crate) fn rules(number: u16, _params: &[u8]) -> Option<Box<dyn Merge>> {
     (number == RULE_SUM).then(|| Box::new(SumRule) as Box<dyn Merge>)
 }

@@ -14,7 +14,8 @@ use crate::rng::{Rng, mix};
 #[derive(Clone, Debug)]
 pub(crate) struct Swarm {
     pub(crate) servers: u32,
-    /// Tasks per server: 1, or more as in node mode; the maximum if they are uneven.
+    /// Number of tasks of each server: 1, or more as in node mode. If servers have different numbers of tasks, their
+    /// maximum.
     pub(crate) tasks_each: u32,
     /// The first task of each server, and at the end the number of all tasks. A server has the tasks from its own
     /// entry up to the next one.
@@ -23,9 +24,9 @@ pub(crate) struct Swarm {
     /// True if host names are so long that a plan is sent in several parts.
     pub(crate) long_names: bool,
     pub(crate) config: Config,
-    /// Shortest and longest time of bytes in transit.
+    /// Minimum and maximum time of bytes in transit.
     pub(crate) delay_us: (u64, u64),
-    /// One of this many writes is cut into pieces that arrive separately; 0 for none.
+    /// Of so many writes one is cut into pieces that arrive separately; 0 for none.
     pub(crate) cut_one_in: u64,
     /// Capacity of a pipe in bytes; a writer waits when it is full.
     pub(crate) pipe_bytes: usize,
@@ -115,7 +116,7 @@ impl Swarm {
         IdSet::from_range(self.first_tasks[at]..=self.first_tasks[at + 1] - 1)
     }
 
-    /// The server of a task; the one after the last for a task without a server.
+    /// The server of a task. For a task without a server it is the number after the last server.
     pub(crate) fn server_of(&self, task: TaskId) -> ServerId {
         let at = self.first_tasks.partition_point(|first| *first <= task.0);
         ServerId(u32::try_from(at - 1).unwrap_or(u32::MAX))

@@ -18,9 +18,9 @@ use crate::rng::Rng;
 const SECOND: u64 = 1_000_000;
 /// Time after which a released terminal is cut off, as in the keeper.
 const LET_GO_WAIT_US: u64 = SECOND;
-/// Number of frames that fit into a connection that is not read.
+/// Number of frames that a connection holds while its terminal does not read.
 const UNREAD_MAX: usize = 4;
-/// Time in which everything must be shown after the repair.
+/// Time in which everything must be shown after the repair, in microseconds.
 const SHOW_US: u64 = 30 * SECOND;
 
 /// A scheduled event.
@@ -31,7 +31,7 @@ enum TerminalEvent {
     ToTerminal(TerminalId),
     /// A frame arrives at the keeper.
     ToKeeper(TerminalId),
-    /// The time of a released terminal is over.
+    /// The time of a released terminal is over: it is cut off.
     CutOff(TerminalId),
 }
 
@@ -39,17 +39,17 @@ enum TerminalEvent {
 #[derive(Default)]
 struct Terminal {
     to_it: VecDeque<Frame>,
-    /// Frames from the terminal; `None` for the end.
+    /// Frames from the terminal; `None` is the end of its connection.
     from_it: VecDeque<Option<Frame>>,
     /// Position in the output that the terminal shows next; `None` before the keeper has reported it.
     at: Option<u64>,
-    /// True if it reads nothing.
+    /// True if the terminal reads nothing.
     hangs: bool,
-    /// True if it has closed its end, or is dead.
+    /// True if the terminal has closed its end, or was killed.
     has_left: bool,
-    /// True once it is decided when the terminal is cut off.
+    /// True once the time at which the terminal is cut off is scheduled.
     is_seen_off: bool,
-    /// Shortest delay of its connection.
+    /// Minimum delay of the terminal's connection, in microseconds.
     slow_us: u64,
 }
 
@@ -61,15 +61,14 @@ pub(crate) struct Terminals {
     sequence: u64,
     lease: TerminalLease,
     terminals: BTreeMap<TerminalId, Terminal>,
-    /// All output.
+    /// All output of the program.
     printed: Vec<u8>,
-    /// True if the last line of output has no end yet, as a prompt has none.
+    /// True if the last line of output has no newline yet, as a prompt has none.
     owes_newline: bool,
     ring_bytes: u64,
-    /// Position up to which the keeper knows the output as shown or dropped. A terminal that is killed may have shown
-    /// more.
+    /// Position up to which the keeper knows that output was shown or dropped. A killed terminal may have shown more.
     shown: u64,
-    /// The last key typed, and the last one that the program received.
+    /// The last key that was typed, and the last one that the program received.
     typed: u64,
     got: u64,
     gap_us: u64,
@@ -148,7 +147,7 @@ impl Terminals {
         Ok(())
     }
 
-    /// Hanging terminals resume, and one comes and stays: it shows all remaining output.
+    /// Lets hanging terminals resume. One terminal attaches and stays, and shows all remaining output.
     pub(crate) fn finish(&mut self, now: u64, log: &mut Log) -> Checked {
         self.run_until(now, log)?;
         self.has_faults = false;

@@ -9,7 +9,7 @@ use crate::exec::TasksAtOnce;
 use crate::net::{Conn, ConnId, Item, RECORDED_BYTES, Who, server_at};
 use crate::world::{World, WorldEvent};
 
-/// Longest time of a call to a host that does not answer, in microseconds.
+/// Maximum time of a connection attempt to a host that does not answer, in microseconds.
 const CALL_US_MAX: u64 = 5_000_000;
 /// Number of recordings that are kept for replay.
 const RECORDINGS_MAX: usize = 16;
@@ -215,7 +215,7 @@ impl World {
         self.put(conn, side, Item::Bytes(rest));
     }
 
-    /// Puts an item into a pipe; it arrives after the earlier ones.
+    /// Puts an item into a pipe. It arrives after the items that were put there before.
     pub(crate) fn put(&mut self, conn: ConnId, side: usize, item: Item) {
         let delay = self.delay();
         let now = self.now;
@@ -325,7 +325,7 @@ impl World {
         self.hang_up(conn, side);
     }
 
-    /// Closes one end of a connection.
+    /// Closes one end of a connection. The other end learns of it after the pending bytes.
     pub(crate) fn hang_up(&mut self, conn: ConnId, side: usize) {
         let Some(connection) = self.conns.get_mut(&conn) else {
             return;
@@ -400,8 +400,8 @@ impl World {
         }
     }
 
-    /// Ends a process at once. With `host_lives` its connections break and its port refuses; otherwise no peer is
-    /// notified.
+    /// Ends a process at once. With `host_lives` its connections break, and its port refuses connections. Otherwise no
+    /// peer is notified.
     pub(crate) fn crash(&mut self, id: ServerId, host_lives: bool) {
         let Some(proc) = self.procs.remove(&id) else {
             return;

@@ -31,7 +31,7 @@ pub(crate) struct Proc {
     pub(crate) stopped_until: u64,
     /// Connections that arrived while the process was stopped.
     pub(crate) waiting: Vec<ConnId>,
-    /// Time of the pending timer; `None` if none is set.
+    /// Time of the pending timer of the process; `None` if none is set.
     armed: Option<u64>,
     timer_count: u64,
     /// The time since which the process has no parent; `None` while it has one.
@@ -51,13 +51,13 @@ pub(crate) enum WorldEvent {
     Call(ServerId, LinkId, ServerId),
     /// The caller is notified that its connection is established.
     Connected(ConnId),
-    /// The caller learns that its connection has failed, and whether it was refused.
+    /// The caller learns that its connection attempt has failed; true if it was refused.
     NotConnected(ServerId, LinkId, bool),
     /// A connection breaks.
     Reset(ConnId),
     /// A stopped process resumes.
     Continue(ServerId),
-    /// A process stops as many times as the number says, with pauses.
+    /// A process stops this number of times, with pauses.
     Stumble(ServerId, u32),
     /// A process is killed.
     Crash(ServerId),
@@ -81,13 +81,14 @@ const STEPS_AT_ONCE_MAX: u32 = 50_000;
 /// line for each write of a few bytes, give two million.
 const LINES_MAX: u64 = 6_000_000;
 
-/// The simulated world. Times are microseconds since its beginning.
+/// The simulated world. Times are in microseconds since its beginning.
 ///
-/// Large because any event may affect any part of it: a separation would hide the interaction of faults.
+/// The type is large because any event can affect any part of it. Separate types would hide how faults affect each
+/// other.
 pub(crate) struct World {
     pub(crate) now: u64,
     base: Instant,
-    /// Time at which a member ends that no parent has reached.
+    /// Time at which a member ends if no parent has reached it.
     pub(crate) start_deadline: u64,
     pub(crate) rng: Rng,
     pub(crate) swarm: Swarm,
@@ -406,7 +407,7 @@ impl World {
         }
     }
 
-    /// The connection of a link, and the owner of its other end.
+    /// The connection of a link, and the owner of its other end; `None` if the link has no connection.
     pub(crate) fn peer_of(&self, id: ServerId, link: LinkId) -> Option<(ConnId, Who)> {
         let (conn, side) = *self.procs.get(&id)?.links.get(&link)?;
         Some((conn, self.conns.get(&conn)?.ends[1 - side].who))

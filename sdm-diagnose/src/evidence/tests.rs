@@ -36,7 +36,7 @@ fn lock_cycle_is_described_and_lock_chain_is_not() {
     assert_eq!(circle(&waits(&[(1, 2), (2, 3)])), None);
 }
 
-/// Rank 0 receives from the first of these ranks, the other ranks from the following ones.
+/// Rank 0 receives from the first of these ranks, and the other ranks from the following ones, in order.
 fn received(from: &[i64], communicator: (&str, Option<i64>)) -> Vec<String> {
     let argument = |role, expression: &str, number| CallArgument {
         role,
@@ -128,7 +128,7 @@ fn few_values_have_their_ranks_and_many_are_counted() {
     assert_eq!(many, "from 5 different values (left), tag MPI_ANY_TAG");
 }
 
-/// Between two groups, the root is not one of the ranks.
+/// In an intercommunicator the root argument is not a rank of the own group.
 #[test]
 fn mpi_root_and_proc_null_are_shown_by_name() {
     let mut probes = Probes::default();

@@ -1,4 +1,4 @@
-//! The verdict on jobs in which no rank waits in MPI for another.
+//! The verdict on jobs in which no rank waits in MPI for another rank.
 
 use sdm_debug::probe::Within;
 use sdm_idset::{IdSet, TaskId};
@@ -10,7 +10,7 @@ use crate::wait::WaitKind;
 use crate::{Cause, Step};
 
 impl Case<'_> {
-    /// The verdict where no rank waits in MPI for another.
+    /// The verdict if no rank waits in MPI for another rank.
     pub(super) fn nobody_waits(&self) -> Verdict {
         let complete = &self.needs.complete;
         if !complete.is_empty() || !self.needs.matched.is_empty() {
@@ -71,7 +71,8 @@ impl Case<'_> {
         }
     }
 
-    /// The ranks that run, and for which main threads wait in MPI whose other threads can go on.
+    /// The running ranks that are awaited by tasks whose main thread waits in MPI while another thread of the task can
+    /// go on.
     fn awaited_by_acting(&self) -> IdSet {
         let graph = &self.needs.graph;
         let ones = graph.ones.iter();
@@ -84,8 +85,8 @@ impl Case<'_> {
         ones.union(&sets).intersection(&running)
     }
 
-    /// The verdict where all ranks that stand in one place were seen polling, while others compute: they may wait for
-    /// the others. None otherwise.
+    /// The verdict if all ranks that stay in one place were seen polling, and other ranks compute: the polling ranks
+    /// may wait for those. None otherwise.
     fn polled_for(&self, standing: &IdSet) -> Option<Verdict> {
         let polling = self.seen.polling();
         let busy = self.seen.moving.difference(&self.seen.asking);
@@ -102,7 +103,7 @@ impl Case<'_> {
         })
     }
 
-    /// The verdict where no rank stayed in one call for the whole observation.
+    /// The verdict if no rank stayed in one call for the whole observation.
     fn nobody_stands(&self) -> Verdict {
         let within = &self.seen.within;
         let stays = |within: &Within| within.depth > 0 && !within.changed;

@@ -87,7 +87,7 @@ fn of_each<T>(parts: &[(IdSet, T)], fields: impl Fn(Object, &T) -> Object) -> Ve
     parts.map(|part| object(part).into()).collect()
 }
 
-/// One sample. Equal stacks of all samples are stored once.
+/// One sample. A stack that equals one of `known` is stored by its index there; a new stack is added.
 fn sample<'a>(probes: &'a Probes, known: &mut Vec<&'a TaskStacks>) -> Value {
     let mut stacks = Vec::new();
     for (tasks, stack) in &probes.stacks {

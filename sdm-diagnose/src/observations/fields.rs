@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{ObservationsError, RANKS_MAX};
 
-/// The unread fields of an object, with its path in the file.
+/// The fields of an object that were not read yet, with the object's path in the file.
 pub(super) struct Fields {
     at: String,
     left: Map<String, Value>,
@@ -48,7 +48,7 @@ impl Fields {
         format!("{}.{field}", self.at)
     }
 
-    /// Takes the raw value of a field.
+    /// Takes the raw value of a field; None if the field is missing.
     pub(super) fn take(&mut self, field: &str) -> Option<Value> {
         self.left.remove(field)
     }
@@ -98,7 +98,7 @@ impl Fields {
         }
     }
 
-    /// Takes a text of one character.
+    /// Takes a text of exactly one character.
     pub(super) fn letter(&mut self, field: &'static str) -> Result<char, ObservationsError> {
         let text = self.text(field)?;
         let mut all = text.chars();

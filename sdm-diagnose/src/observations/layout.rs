@@ -1,11 +1,11 @@
-//! Layout of JSON for comparison line by line: short values are on one line, names are sorted.
+//! Layout of JSON for comparison line by line. Short values are on one line, and names are sorted.
 
 use serde_json::Value;
 
 /// Maximum length of a line with an object or list, in characters.
 const LINE_MAX: usize = 140;
 
-/// The text of a value, with a line feed at its end.
+/// The text of a value, with a newline at its end.
 pub(super) fn text(value: &Value) -> String {
     let mut text = String::new();
     write(&mut text, value, 0);

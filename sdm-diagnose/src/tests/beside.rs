@@ -146,7 +146,7 @@ fn rank_in_file_input_or_output_is_in_no_deadlock() {
     );
 }
 
-/// Rank 3 is in an operation of one communicator, the others in that of another one.
+/// Rank 3 is in an operation of one communicator, the other ranks in the same operation of another communicator.
 #[test]
 fn communicators_are_distinguished_by_their_context_id() {
     let look: Look<'_> = &[
@@ -213,7 +213,7 @@ fn rank_whose_message_several_ranks_await_is_blamed() {
     check(&own, Step::Deadlock, "1", "a message from itself");
 }
 
-/// Rank 0 waits for a process of another job, or of a communicator of which no ranks are known.
+/// Rank 0 waits for a process of another job, or in a communicator whose ranks are unknown.
 #[test]
 fn wait_for_another_job_proves_no_deadlock() {
     let look: Look<'_> = &[
@@ -238,7 +238,7 @@ fn wait_for_another_job_proves_no_deadlock() {
     assert_eq!(judge(&found).circle, Vec::<u32>::new());
 }
 
-/// With process ids as names, 0 and 1 are indices in a list and not the ranks in the calls.
+/// If process ids are given as ranks, 0 and 1 are positions in that list, and not the ranks in the calls.
 #[test]
 fn pids_as_ranks_prove_no_deadlock() {
     let look: Look<'_> = &[("0-1", "main:80 MPI_Recv:80", "", "")];
@@ -370,7 +370,7 @@ fn joining_thread_waits_for_what_its_threads_await() {
     );
 }
 
-/// Ranks 0 and 2 are in an operation of the even ones; 4 computes, or waits in a receive for 5.
+/// Ranks 0 and 2 are in an operation of the even ranks. Rank 4 computes, or waits in a receive for rank 5.
 #[test]
 fn rank_missing_from_subcommunicator_collective_is_found() {
     let seen = |four: &str, kind| {
@@ -454,7 +454,7 @@ fn rank_polling_between_steps_of_work_progresses() {
     check(&found, Step::HeldUp, "0-3", "all ranks poll");
 }
 
-/// Samples can hit a polling rank mostly between two polls. It counts as polling if it has not left its
+/// Samples of a polling rank can be mostly between two polls. The rank counts as polling if it has not left its
 /// function and nothing has changed there.
 #[test]
 fn rank_staying_in_its_polling_function_is_polling() {

@@ -1,5 +1,5 @@
-//! Tests of verdicts where the facts do not show which of some ranks is wrong: all of them are blamed, and the text says
-//! that one of them is.
+//! Tests of verdicts if the facts do not show which of several ranks is wrong. All of them are blamed, and the text
+//! says that one of them is wrong.
 
 use sdm_debug::probe::ArgumentRole as R;
 
@@ -13,7 +13,7 @@ fn standing(look: Look<'_>) -> Observed {
     observed(&[look, look])
 }
 
-/// Checks the ranks to blame, and those between which the error is, where none is to blame.
+/// Checks the ranks to blame, and the ranks between which the error is if none is to blame.
 pub(super) fn check_named(seen: &Observed, blamed: &str, between: &str, part: &str) {
     let found = judge(seen);
     let named = IdSet::union_all(found.guilty.iter().map(|one| &one.tasks));
@@ -23,8 +23,8 @@ pub(super) fn check_named(seen: &Observed, blamed: &str, between: &str, part: &s
     assert_eq!(sets, (blamed.to_owned(), between.to_owned()), "{found:#?}");
 }
 
-/// Rank 2 has received its part of a broadcast and left. Ranks 0-1 have different roots. Only a rank that is missing in
-/// an operation of all its ranks has certainly skipped it.
+/// Rank 2 has received its data of a broadcast and has left. Ranks 0-1 have different roots. A rank has certainly
+/// skipped an operation only if no rank can leave it early.
 #[test]
 fn rank_past_a_nonblocking_broadcast_is_not_blamed() {
     let with = |operations: &[&str]| {
@@ -56,7 +56,7 @@ fn rank_past_a_nonblocking_broadcast_is_not_blamed() {
     );
 }
 
-/// A rank in a barrier can be past a nonblocking operation that others wait for, unless no rank leaves it early.
+/// A rank in a barrier can be past a nonblocking operation in which others wait, unless no rank can leave that early.
 #[test]
 fn rank_in_a_barrier_may_be_past_a_nonblocking_operation() {
     let with = |operation: &str| {
@@ -76,7 +76,7 @@ fn rank_in_a_barrier_may_be_past_a_nonblocking_operation() {
     check_named(&with("MPI_Ibcast"), "", "", part);
 }
 
-/// The other side of an epoch can have left its call out, and so can the rank that waits.
+/// The other side of an epoch may have left out a call, or the rank that waits may have.
 #[test]
 fn rank_that_waits_in_an_epoch_is_not_blamed_alone() {
     for (call_of_0, end) in [
@@ -98,7 +98,7 @@ fn rank_that_waits_in_an_epoch_is_not_blamed_alone() {
     }
 }
 
-/// A root waits for the ranks that have not contributed; those at their end have.
+/// A root waits for the ranks that have not contributed. Ranks in `MPI_Finalize` have contributed.
 #[test]
 fn reduce_root_awaits_only_ranks_before_finalize() {
     for (at_end, last) in [("1", "2"), ("1-2", "3")] {
@@ -128,7 +128,7 @@ fn last_rank_in_a_broadcast_is_not_blamed_alone() {
     check_named(&seen, "", "", part);
 }
 
-/// Ranks 1-4 wait for the part of root 0 in a broadcast. Rank 1 cannot be past a reduction that its root has not left.
+/// Ranks 1-4 wait for the data of root 0 in a broadcast. Rank 1 cannot be past a reduction that its root has not left.
 #[test]
 fn operation_of_a_root_elsewhere_blames_the_odd_rank() {
     let mut seen = standing(&[
@@ -178,7 +178,7 @@ fn receive_cycle_with_mismatched_tags_names_the_tags() {
     assert_eq!(found.cause, Cause::CallOrdering, "{found:#?}");
 }
 
-/// Ranks that poll while another computes are not what it waits for.
+/// A rank that computes does not wait for the ranks that poll.
 #[test]
 fn rank_computing_while_others_poll_is_awaited() {
     let looks: [Look<'_>; 2] = [

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A wait without end looks the same as a transfer of much data.
+/// A wait without end looks the same as the transfer of much data.
 #[test]
 fn ranks_exchanging_data_prove_no_deadlock() {
     const RECEIVING: &str = "main:80 exchange:60 MPI_Recv:60";
@@ -36,8 +36,8 @@ fn ranks_exchanging_data_prove_no_deadlock() {
     check(&seen, Step::HeldUp, "3", "");
 }
 
-/// A change in shared memory can come from running ranks. A sample while only the waiting ranks run tells whether it
-/// does.
+/// A change in shared memory can be caused by running ranks. A sample while only the waiting ranks run shows whether it
+/// was.
 #[test]
 fn ranks_that_exchange_nothing_while_alone_are_deadlocked() {
     let look = |inner| {

@@ -1,4 +1,4 @@
-//! Waits for the ranks of groups: epochs of windows, neighbors, and groups that make a communicator.
+//! Waits for the ranks of groups: epochs of windows, operations among neighbors, and groups that create a communicator.
 
 use sdm_debug::probe::ArgumentRole as R;
 
@@ -24,7 +24,7 @@ pub(super) fn add(seen: &mut Observed, tasks: &str, (role, expression, ranks): (
     });
 }
 
-/// Rank 0 waits for targets 1 and 2, of which rank 1 has posted.
+/// Rank 0 waits for targets 1 and 2. Only rank 1 has posted its epoch.
 fn origin(rest: Look<'_>) -> Observed {
     let waiting: Look<'_> = &[
         ("0", "main:4 MPI_Win_complete:4", "", ""),
@@ -204,7 +204,7 @@ fn group_that_skips_an_intercommunicator_is_named() {
     );
 }
 
-/// Gives the communicator of the call of these tasks its ranks.
+/// Sets the ranks of the communicator in the call of these tasks.
 pub(super) fn within(seen: &mut Observed, tasks: &str, ranks: &str) {
     let waits = &mut seen.samples.last_mut().unwrap().waits;
     let its = waits.iter_mut().find(|(of, _)| *of == set(tasks)).unwrap();
@@ -233,7 +233,7 @@ fn member_that_skips_a_communicator_of_a_group_is_blamed() {
     );
 }
 
-/// Rank 2 waits for the part of root 1, which has gone on with the others.
+/// Rank 2 waits for the data of root 1, which is past the operation with the other ranks.
 #[test]
 fn rank_that_waits_for_a_root_past_the_call_is_blamed() {
     let seen = |operation: &str, others: &str, root: &str, awaited: &str| {
@@ -262,7 +262,7 @@ fn rank_that_waits_for_a_root_past_the_call_is_blamed() {
     assert!(!of_two.conclusion.contains("another root"), "{of_two:#?}");
 }
 
-/// Ranks wait for another program only once all ranks of the communicator are there.
+/// Ranks wait for another program only after all ranks of the communicator have called.
 #[test]
 fn member_that_skips_a_connection_with_a_program_is_blamed() {
     for function in [
@@ -295,7 +295,8 @@ fn member_that_skips_a_connection_with_a_program_is_blamed() {
     }
 }
 
-/// Rank 2 waits for the part of root 1, which waits for it in an operation of all ranks. The others wait for messages.
+/// Rank 2 waits for the data of root 1, which waits for rank 2 in an operation of all ranks. The other ranks wait for
+/// messages.
 #[test]
 fn rank_and_the_root_that_waits_for_it_are_named() {
     let seen = |waits: &str, of: &str, operation: &str| {

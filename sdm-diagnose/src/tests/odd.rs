@@ -1,4 +1,4 @@
-//! Tests of ranks that are elsewhere than the others, and of the conclusions from that.
+//! Tests of ranks that are in another operation than the rest, and of the conclusions from that.
 
 use sdm_debug::probe::ArgumentRole as R;
 
@@ -6,12 +6,12 @@ use super::*;
 
 const IN_SENDRECV: &str = "main:80 MPI_Sendrecv:80";
 
-/// A ring in which rank 5 receives from this rank.
+/// A ring of 8 ranks. Rank 5 receives from the rank `source_of_5`.
 fn ring(count: &str, source_of_5: u32) -> Observed {
     ring_with(count, source_of_5, |_| 1)
 }
 
-/// A ring in which each rank is in an iteration of its own, which is its tag.
+/// A ring of 8 ranks. Each rank is in an iteration of its own, which is the tag of its messages.
 fn ring_with(count: &str, source_of_5: u32, turn: impl Fn(u32) -> u32) -> Observed {
     let look: Look<'_> = &[("0-7", IN_SENDRECV, "", "")];
     let mut seen = observed(&[look, look]);
@@ -44,7 +44,7 @@ pub(super) fn of_ranks(seen: &mut Observed, ranks: &str) {
     }
 }
 
-/// A rank in a send-receive call may have sent long ago, to a rank that waits for its next message.
+/// A rank in a send-receive call may have sent its message long ago, to a rank that now waits for its next message.
 #[test]
 fn short_message_on_its_way_does_not_prevent_the_deadlock() {
     let seen = ring("8", 3);
@@ -81,7 +81,7 @@ fn minority_in_a_reduction_is_not_certainly_at_fault() {
     check(&seen, Step::CannotGoOn, "", part);
 }
 
-/// All others wait in a scatter, which they leave one by one, for its root.
+/// All other ranks wait for the root in a scatter, which ranks leave one by one.
 #[test]
 fn only_rank_outside_a_scatter_is_blamed() {
     let look: Look<'_> = &[
@@ -95,7 +95,7 @@ fn only_rank_outside_a_scatter_is_blamed() {
     check(&seen, Step::CannotGoOn, "0", part);
 }
 
-/// Two ranks that wait for others in unknown states are not to blame alone.
+/// Two ranks that wait for ranks in unknown states are not blamed alone.
 #[test]
 fn several_outliers_are_not_blamed_with_certainty() {
     let look: Look<'_> = &[

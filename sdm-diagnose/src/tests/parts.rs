@@ -1,4 +1,5 @@
-//! Collective operations in which ranks lack the parts of others, and epochs and messages of ranks that are elsewhere.
+//! Tests of collective operations in which the data of some ranks is missing, and of epochs and messages of ranks that
+//! are elsewhere.
 
 use sdm_debug::probe::ArgumentRole as R;
 
@@ -7,7 +8,7 @@ use super::doubts::check_named;
 use super::groups::add;
 use super::*;
 
-/// Rank 0 waits in an operation for the parts of some ranks. The others are in a barrier.
+/// Rank 0 waits in an operation for the data of the ranks `awaited`. The other ranks are in a barrier.
 fn lacking(function: &str, awaited: &str) -> Observed {
     let mut seen = standing(&[
         ("0", &format!("main:4 {function}:4"), "", ""),
@@ -28,7 +29,7 @@ fn rank_whose_part_its_root_lacks_is_blamed() {
     assert_eq!(found.suspects, set(""), "{found:#?}");
 }
 
-/// Rank 2 can have handed the parts of the others to the root that they name.
+/// Rank 2 can have passed on the data of the other ranks to the root that they name.
 #[test]
 fn rank_that_hands_on_parts_is_not_blamed_for_another_root() {
     for function in ["MPI_Gather", "MPI_Reduce"] {
@@ -49,7 +50,7 @@ fn rank_that_sends_nothing_to_another_differs_in_its_count() {
     assert_eq!(judge(&seen).cause, Cause::Count);
 }
 
-/// Ranks wait for a request of an operation, in which they lack the parts of a rank that is elsewhere.
+/// Ranks wait for the request of an operation, in which they lack the data of a rank that is elsewhere.
 #[test]
 fn parts_that_nonblocking_operations_lack_are_awaited() {
     let seen =
@@ -118,7 +119,7 @@ fn rank_in_a_fence_too_many_is_blamed() {
     check_named(&seen, "2", "2", "MPI_Barrier and MPI_Win_fence");
 }
 
-/// Rank 0 waits for the epoch of rank 1, which has posted one for rank 2 only.
+/// Rank 0 waits for the epoch of rank 1, which has posted an epoch for rank 2 only.
 #[test]
 fn origin_and_target_of_another_group_are_named() {
     let mut seen = standing(&[
@@ -134,7 +135,8 @@ fn origin_and_target_of_another_group_are_named() {
     check_cause(&seen, Cause::Rma, &["0 MPI_Win_complete", "1 MPI_Win_wait"]);
 }
 
-/// Rank 0 is the root of an operation with the group of ranks 2-3, which name rank 1. Rank 1 has no part in it.
+/// Rank 0 is the root of an operation with the group of ranks 2-3, which name rank 1 as root. Rank 1 takes no part in
+/// it.
 #[test]
 fn root_of_other_group_is_named_with_those_who_name_another() {
     let place = "main:4 MPI_Bcast:4";
@@ -154,7 +156,7 @@ fn root_of_other_group_is_named_with_those_who_name_another() {
     assert_eq!(judge(&seen).cause, Cause::Root);
 }
 
-/// Rank 0 has sent its part to rank 1, and waits for that of rank 3.
+/// Rank 0 has sent its data to rank 1, and waits for the data of rank 3.
 #[test]
 fn pending_receive_names_the_rank_that_sends() {
     let seen = |more: &[(R, &str)]| {
@@ -177,7 +179,7 @@ fn pending_receive_names_the_rank_that_sends() {
     assert!(!judge(&seen(&[])).conclusion.contains("one of the two"));
 }
 
-/// Rank 1 waits for rank 0, which waits for a message of an unknown rank: rank 2 need not be that one.
+/// Rank 1 waits for rank 0, which waits for a message of an unknown rank. That need not be rank 2.
 #[test]
 fn rank_in_a_barrier_beside_two_in_messages_is_not_named() {
     let mut seen = standing(&[

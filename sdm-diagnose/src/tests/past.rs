@@ -52,8 +52,7 @@ fn rank_past_a_reduction_is_not_blamed() {
     );
 }
 
-/// A root waits for one rank that computes. The others have sent their parts, and wait for the root's next
-/// call.
+/// A root waits for one rank that computes. The other ranks have sent their data, and wait for the root's next call.
 #[test]
 fn rank_past_a_reduction_does_not_delay_its_root() {
     let look: Look<'_> = &[
@@ -69,8 +68,8 @@ fn rank_past_a_reduction_does_not_delay_its_root() {
     check(&seen, Step::HeldUp, "2", "while it computes");
 }
 
-/// A root is past its broadcast and waits for ranks in it. One of them is delayed by the rank in between,
-/// which computes.
+/// A root is past its broadcast and waits for ranks that are still in it. One of these is delayed by the rank in
+/// between, which computes.
 #[test]
 fn root_past_its_broadcast_does_not_delay_ranks_in_it() {
     let look: Look<'_> = &[

@@ -19,7 +19,7 @@ fn pair(place: &str, look: Look<'_>) -> Observed {
     seen
 }
 
-/// The message of a request can be in transit unnoticed.
+/// The message of a request can be in transit, which nothing shows.
 #[test]
 fn deadlock_of_pending_requests_is_only_guessed() {
     let receiving = "main:80 MPI_Recv:80";
@@ -79,7 +79,7 @@ fn message_matching_a_request_is_in_transit() {
     }
 }
 
-/// The sender has gone on to an operation of all ranks, after a message with another tag than the request's.
+/// After a message with another tag than the request's, its sender is in an operation of all ranks.
 #[test]
 fn unexpected_message_tag_is_reported_for_a_request() {
     for (place, function) in [(WAIT, "MPI_Wait"), (WAIT_FOR_ALL, "MPI_Waitall")] {
@@ -102,7 +102,7 @@ fn unexpected_message_tag_is_reported_for_a_request() {
     }
 }
 
-/// Of a `MPI_Sendrecv` at the edge of a grid only one message is outstanding.
+/// In an `MPI_Sendrecv` at the edge of a grid only one message is outstanding.
 #[test]
 fn message_to_nobody_is_not_waited_for() {
     let look: Look<'_> = &[
@@ -127,8 +127,8 @@ fn message_to_nobody_is_not_waited_for() {
     assert_eq!(judge(&seen).graph.ones, [(3, 2)]);
 }
 
-/// Rank 2 of a ring has swapped source and destination. Rank 3 has sent its message of step 1 to rank 0, which is a step
-/// further, and waits for the one of rank 2.
+/// Rank 2 of a ring has swapped source and destination. Rank 3 has sent its message of step 1 to rank 0, which is one
+/// step further, and waits for the message of rank 2.
 #[test]
 fn long_message_of_a_send_receive_may_have_been_received() {
     let look: Look<'_> = &[("0-3", "main:9 MPI_Sendrecv:9", "", "")];

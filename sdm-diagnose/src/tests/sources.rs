@@ -103,7 +103,7 @@ fn nonblocking_operation_against_the_blocking_one_is_named() {
     check_named(&seen, "0", "0", expect);
 }
 
-/// The call's arguments cannot be read: the rank that waits is the victim as likely as not.
+/// The call's arguments cannot be read. The waiting rank can be the victim as well as the culprit.
 #[test]
 fn receiver_from_an_unknown_rank_is_not_blamed_alone() {
     let probe = "main:3 MPI_Mprobe:3";

@@ -1,11 +1,12 @@
-//! Tests of threads that wait for the locks of one another.
+//! Tests of threads that wait for each other's locks.
 
 use sdm_debug::probe::ArgumentRole as R;
 
 use super::causes::{BARRIER, standing};
 use super::*;
 
-/// A lock of OpenMP names no holder: both threads' locks are shown, and that no thread can release one.
+/// An OpenMP lock does not name its holder. The locks of both threads are shown, and the verdict says that no thread
+/// can release one.
 #[test]
 fn threads_waiting_for_one_another_are_all_shown() {
     let lock = "main:5 move:9 omp_set_lock:9";
@@ -53,7 +54,8 @@ fn threads_waiting_for_one_another_are_all_shown() {
     );
 }
 
-/// A thread of rank 0 computes, and sends what rank 1 waits for. Both main threads are in the same call.
+/// A thread of rank 0 computes, and will send the message that rank 1 waits for. Both main threads are in the same
+/// call.
 #[test]
 fn equal_waits_with_a_running_thread_are_no_deadlock() {
     for source in ["5", sdm_mpi::ANY_SOURCE] {
@@ -74,7 +76,7 @@ fn equal_waits_with_a_running_thread_are_no_deadlock() {
     }
 }
 
-/// The thread that receives has its message from rank 0 only; the other thread of rank 1 is a timer.
+/// The main thread of rank 1 waits for a message from rank 0 only. The other thread of rank 1 is a timer.
 #[test]
 fn computing_rank_is_awaited_by_ranks_with_a_running_thread() {
     let looks = ["12", "13"].map(|line| format!("main:7 burn:{line}"));

@@ -1,4 +1,4 @@
-//! Every question has an answer, and equal tasks give equal answers.
+//! Every query has an answer, and equal tasks give equal answers.
 
 use sdm_debug::command::{CatchEvent, CatchSpec, ProbeSpec, ValueFormat, WatchKind, WatchSpec};
 
@@ -13,7 +13,7 @@ value step = 7
 continue = 1ms stop SIGUSR2
 ";
 
-/// Asks both tasks, which are stopped at main, and returns their common answer.
+/// Sends a command to both tasks, which are stopped at main, and returns their common answer.
 fn both(bench: &mut Bench, command: Command) -> String {
     let id = bench.ask("0-1", command.clone());
     bench.run(1_000);

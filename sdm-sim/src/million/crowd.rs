@@ -1,4 +1,4 @@
-//! Nodes of a session without network: a message reaches its receiver at once, or after a computed time.
+//! Nodes of a session without a network: a message reaches its receiver at once, or after a computed time.
 
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::{COMMAND_BYTES, Cost, Meters, Pace, cost};
 
-/// The addresses of a server: its own port, which the kernel chose, in both networks of its host with 64 servers.
+/// The addresses of a server: the port that the kernel has chosen, in both networks of its host. A host has 64 servers.
 fn addresses(server: ServerId) -> Addresses {
     let host = server.0 / 64;
     let (high, low) = (host >> 8 & 0xFF, host & 0xFF);
@@ -30,10 +30,10 @@ fn index(link: LinkId) -> usize {
     usize::try_from(link.0).expect("the number of a link")
 }
 
-/// One of this many servers with children dies.
+/// Of so many servers with children one dies.
 const DEATHS_ONE_IN: usize = 1000;
 
-/// Messages in transit between members that need time.
+/// The messages in transit between members whose work takes time.
 pub(super) struct Paced {
     pub(super) pace: Pace,
     /// Messages by arrival time, and in the order in which they were sent.
@@ -54,18 +54,18 @@ pub(super) enum Arrival {
 pub(super) struct Crowd {
     tasks: u32,
     pub(super) topology: Topology,
-    /// The pacing of members and links; `None` if everything is delivered at once.
+    /// The times of members and links; `None` if everything is delivered at once.
     pub(super) paced: Option<Paced>,
     /// The servers, then the master, then the front-end.
     pub(super) nodes: Vec<Option<Node>>,
-    /// Upper and lower node of each link, by link number, and how much is queued for the link.
+    /// Upper and lower node of each link, by link number, and the number of inputs that are queued for the link.
     links: Vec<([u32; 2], u32)>,
-    /// Inputs that members get next, those from the last member first: memory that is still in the processor's cache is
-    /// used again, and few commands are under way at once.
+    /// Inputs that members get next, those from the last member first. So memory that is still in the processor's cache
+    /// is used again, and few commands are in progress at once.
     queue: VecDeque<(u32, Arrival)>,
-    /// Inputs from the member at work, which are put before the rest of the queue.
+    /// Inputs that the working member has sent. They are put before the rest of the queue.
     sent: Vec<(u32, Arrival)>,
-    /// The list of actions of the node that is at work, as none of the others needs one.
+    /// The list of actions of the working node. The other nodes need none meanwhile.
     actions: VecDeque<Action>,
     timers: BinaryHeap<std::cmp::Reverse<(Instant, u32)>>,
     armed: Vec<Option<Instant>>,
@@ -267,7 +267,7 @@ impl Crowd {
         self.links[index(link)].0
     }
 
-    /// Queues what reaches a member at once. A link keeps the order of what it carries.
+    /// Queues an input for a member. The inputs of a link keep their order.
     fn enqueue(&mut self, to: u32, item: Arrival) {
         let mut is_first = true;
         if let Arrival::Message(link, _) | Arrival::Down(link) = item {
@@ -313,7 +313,7 @@ impl Crowd {
         }
     }
 
-    /// The next message to arrive, at a member that is free.
+    /// The next message for a member that is free; `None` if there is none.
     fn next_item(&mut self) -> Option<(u32, Arrival)> {
         let Some(paced) = &mut self.paced else {
             while let Some(sent) = self.sent.pop() {

@@ -1,4 +1,4 @@
-//! Measures a session of any number of nodes, with one task each: the costs at a million.
+//! Measures the costs of a session of any number of nodes with one task each, up to a million.
 //!
 //! The nodes are the real ones, without links, keys or network: a message reaches its receiver at once. Messages are
 //! encoded to count their bytes, and passed on unencoded.
@@ -35,7 +35,7 @@ pub struct Cost {
     pub queue_peak: usize,
     /// Number of tasks that answered.
     pub answered: u64,
-    /// Heap size per node afterwards, in bytes: the node's own data, and its part of the plan.
+    /// Heap size per node after the operation, in bytes: the node's own data, and its share of the plan.
     pub heap_per_node: u64,
     /// Processor time on one core, including the encoding of all messages.
     pub cpu: Duration,
@@ -44,7 +44,7 @@ pub struct Cost {
 /// The measured costs of a session.
 #[derive(Clone, Debug)]
 pub struct Sized {
-    /// Number of tasks, which is also that of servers.
+    /// Number of tasks, which is also the number of servers.
     pub tasks: u32,
     /// Number of links between the front-end and the farthest server.
     pub depth: u32,
@@ -63,18 +63,18 @@ pub struct Meters {
     pub clock: fn() -> Duration,
 }
 
-/// Times of members and links in a session in which each member has a core of its own.
+/// Times of members and links in a session where each member has a processor core of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Time for a member's own work: taking a command, executing it, answering.
+    /// Time for a member's own work: receiving a command, executing it, answering it.
     pub own: Duration,
-    /// Time for each child: half for passing the command on, half for taking the answer.
+    /// Time for each child: half for passing the command on, half for receiving the answer.
     pub child: Duration,
     /// Time of one transfer over a link.
     pub hop: Duration,
 }
 
-/// Length of the command that all tasks are given, in bytes; that of a typical user command.
+/// Length of the command that is given to all tasks, in bytes. A typical user command has this length.
 const COMMAND_BYTES: usize = 200;
 
 fn cost(what: &'static str) -> Cost {

@@ -1,4 +1,4 @@
-//! Creates a world: draws its parameters from the seed, and starts every process of the session.
+//! Creates a world: its parameters are drawn from the seed, and every process of the session is started.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
