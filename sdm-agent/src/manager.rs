@@ -198,7 +198,7 @@ fn is_variable(pair: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_word) && !name.as_bytes()[0].is_ascii_digit()
 }
 
-/// The attributes of a machine of which only name and state are known.
+/// The attributes of a machine that has only a name and a state.
 #[must_use]
 pub fn machine(name: &str, state: Machine) -> Attributes {
     [(id::NAME, name), (id::MACHINE_STATE, state.word())]

@@ -259,7 +259,7 @@ impl Manager for Prrte {
     }
 }
 
-/// Parses the output as one JSON document. The error is the program's message where the output is empty.
+/// Parses the output of `sdm pmix` as one JSON document. If the output is empty, the error is the program's message.
 fn parsed<T: for<'de> Deserialize<'de>>(said: &Said) -> Result<T, ManagerError> {
     let text = said.lines.join("\n");
     if text.is_empty() {

@@ -42,7 +42,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread. The thread ends after this value is dropped and the pending requests are answered.
+    /// Starts the thread. It ends after this value is dropped and the pending requests are answered.
     ///
     /// # Errors
     /// [`io::Error`] where there is no descriptor or no thread.

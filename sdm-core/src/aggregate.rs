@@ -109,11 +109,10 @@ impl BlockIndex {
 }
 
 impl Aggregate {
-    /// Adds one payload that all of `sources` gave. The caller ensures that none of
-    /// them was counted before.
+    /// Adds one payload that all of `sources` gave. The caller ensures that none of them was counted before.
     ///
-    /// `classes_max` bounds the number of distinct answers that are kept apart: those of the smallest
-    /// payload hashes, whatever the order of arrival; the rest is one `others` class.
+    /// `classes_max` limits the number of distinct answers that are kept apart. Those with the smallest payload hashes
+    /// are kept, in any order of arrival. The sources of all other answers form one class `others`.
     pub fn add(&mut self, rule: Option<&dyn Merge>, classes_max: usize, block: Block) {
         self.sources.union_with(&block.sources);
         match (block.status, rule) {
@@ -131,8 +130,8 @@ impl Aggregate {
         }
     }
 
-    /// Adds the sources of `block` to a class of the same status and bytes. Returns false, without a change, where
-    /// no such class exists.
+    /// Adds the sources of `block` to the class of the same status and bytes. Returns false, without a change, if there
+    /// is no such class.
     pub(crate) fn join(&mut self, block: &Block) -> bool {
         let found = match &self.index {
             None => self.blocks.iter().position(|other| is_same(other, block)),

@@ -88,7 +88,7 @@ pub(crate) fn encode_answer(
     frame(out, |out| codec::encode_answer(id, attempt, block, out))
 }
 
-/// The body after the length field, where `bytes` is exactly one frame and carries a message; otherwise `None`.
+/// The body after the length field, if `bytes` is exactly one frame that carries a message; otherwise `None`.
 pub(crate) fn lone_message(bytes: &[u8]) -> Option<&[u8]> {
     let (len, body) = bytes.split_first_chunk::<HEADER_BYTES>()?;
     let is_whole = u32::from_le_bytes(*len) as usize == body.len() && body.len() <= FRAME_BYTES_MAX;

@@ -8,7 +8,7 @@ pub use sdm_idset::SETS_BYTES_MAX;
 pub const FRAME_BYTES_MAX: usize = 16 << 20;
 /// The longest payload of one answer class, in bytes.
 pub const PAYLOAD_BYTES_MAX: usize = 4 << 20;
-/// Maximum number of distinct answers kept apart per command; the rest is one `others` class.
+/// Maximum number of distinct answers kept apart per command. All further answers form one class `others`.
 pub const CLASSES_MAX: usize = 4096;
 /// Maximum number of blocks in one message.
 pub const BLOCKS_MAX: usize = CLASSES_MAX + 2;
@@ -54,9 +54,9 @@ pub const PING_AFTER: Duration = Duration::from_secs(2);
 /// Number of unanswered pings that make a peer silent: with [`PING_AFTER`], three seconds after the last
 /// record from it.
 pub const PINGS_UNANSWERED_MAX: u32 = 3;
-/// Number of times in a row that the kernel may retransmit the same bytes of a silent connection without an
-/// acknowledgement before the other host counts as cut off: 13 s where acknowledgements normally take
-/// 200 ms or less. A stopped process is not counted as cut off: its host's kernel acknowledges for it.
+/// Number of times that the kernel may retransmit the same bytes on a silent connection without an acknowledgement
+/// before the other host counts as cut off. That takes 13 s if acknowledgements normally take 200 ms or less. A stopped
+/// process does not count as cut off: its host's kernel acknowledges for it.
 pub const RETRANSMITS_MAX: u8 = 6;
 /// The longest text for a person in one message, in bytes; longer ones are cut.
 pub const TEXT_BYTES_MAX: usize = 4096;
@@ -64,8 +64,8 @@ pub const TEXT_BYTES_MAX: usize = 4096;
 pub const NAME_BYTES_MAX: usize = 512;
 /// Maximum total size of the host names and addresses of one plan, in bytes, before shared prefixes are left out.
 pub const PLAN_TEXT_BYTES_MAX: usize = 128 << 20;
-/// Maximum size of one part of a plan on the wire, in bytes, where the part has more than one entry. About sixty
-/// members fit, so that a small tree needs one message only.
+/// Maximum size of one part of a plan on the wire, in bytes, if the part has more than one entry. About sixty members
+/// fit, so a small tree needs one message only.
 pub const PLAN_PART_BYTES: usize = 8 << 10;
 /// Maximum size of all parts of a plan on the wire, in bytes: they wait in the control lane of one link.
 pub const PLAN_BYTES_MAX: usize = 48 << 20;

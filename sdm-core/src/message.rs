@@ -99,8 +99,8 @@ impl Slice {
         Self { plan, start, end }
     }
 
-    /// Appends the entries of `next`, where they follow this slice in the memory of the same plan; false if they
-    /// do not.
+    /// Appends the entries of `next` if they follow this slice in the memory of the same plan. Returns false if they do
+    /// not.
     pub(crate) fn append(&mut self, next: &Self) -> bool {
         let follows = Arc::ptr_eq(&self.plan, &next.plan) && self.end == next.start;
         if follows {
@@ -162,8 +162,8 @@ pub struct PlanEntry {
     pub tasks: IdSet,
     /// Name of the member's host, as the host calls itself.
     pub host: Arc<str>,
-    /// Addresses at which the member listens, best first: numeric `tcp://address:port`, or
-    /// `tcp://address:port-last` where its port in that range was not announced.
+    /// Addresses at which the member listens, best first: numeric `tcp://address:port`, or `tcp://address:port-last` if
+    /// the member's port in that range was not announced.
     pub addresses: Addresses,
 }
 
@@ -222,7 +222,7 @@ pub enum Status {
 /// One distinct answer and all its sources.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Block {
-    /// Whether the payload is an answer, a failure, or left out.
+    /// The kind of payload: an answer, a failure, or none.
     pub status: Status,
     /// The tasks that gave the answer, never empty.
     pub sources: IdSet,
@@ -280,7 +280,7 @@ pub struct ReachChange {
     pub why: String,
 }
 
-/// Whether a task can be reached.
+/// Reachability of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Health {
     /// The task's server answers.

@@ -26,7 +26,7 @@ pub enum Topology {
     Kary(u32),
     /// Every server is a child of the master.
     Flat,
-    /// A binomial tree of one server of each host. Below that server the others of its host are a tree as in
+    /// A binomial tree of one server of each host. Below that server the other servers of its host form a tree as in
     /// [`Topology::Kary`], with this many children (1 or more). On the master's host the master takes the place of that
     /// server.
     ByHost(u32),

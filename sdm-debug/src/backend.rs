@@ -64,7 +64,8 @@ pub trait Backend {
     }
 
     /// Pauses or resumes the reading of the program's output. The owner pauses it while the tree has no credit for
-    /// output. On resumption the backend reads the pending output, whether or not the descriptor is ready.
+    /// output. When the reading is resumed, the backend reads the pending output at once, without waiting for the
+    /// descriptor to become ready.
     fn set_output_paused(&mut self, now: Instant, paused: bool) {
         let _ = (now, paused);
     }
@@ -97,8 +98,8 @@ pub trait LauncherDuties: Backend {
         let _ = signal;
     }
 
-    /// Sends a signal to the programs of these tasks that were started here; to stopped ones only if `standing` is
-    /// set.
+    /// Sends a signal to those programs of these tasks that were started here. Stopped programs get it only if
+    /// `standing` is set.
     fn signal_programs(&mut self, tasks: &IdSet, signal: i32, standing: bool) {
         let _ = (tasks, signal, standing);
     }

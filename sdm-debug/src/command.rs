@@ -90,14 +90,14 @@ pub enum Command {
     /// Bytes for the program's standard input: `Done` when they are accepted. The stream is numbered: bytes below the
     /// position already accepted are skipped.
     Stdin {
-        /// Position of the first of these bytes in the stream, in bytes from 0.
+        /// Position of the first byte of `bytes` in the stream, in bytes from 0.
         offset: u64,
         /// Input for the program; empty if only `eof` is set.
         bytes: Vec<u8>,
         /// True if the stream ends after them.
         eof: bool,
     },
-    /// Asks for the state of the tasks: [`crate::Reply::Status`].
+    /// Requests the state of the tasks: [`crate::Reply::Status`].
     Status,
     /// Executes a command of gdb's own command line: [`crate::Reply::Text`].
     Console {

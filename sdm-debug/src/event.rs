@@ -106,7 +106,7 @@ pub struct Joined {
     pub by: Option<u32>,
     /// The number of the task whose breakpoints the new tasks copy.
     pub like: u32,
-    /// The program, as named by that task.
+    /// The program, as the task that started it named it.
     pub program: Vec<u8>,
     /// Arguments, without the program itself.
     pub args: Vec<Vec<u8>>,

@@ -135,7 +135,8 @@ pub fn fold_task(threads: &[RawThread], rules: &FoldRules, full: bool) -> TaskSt
     }
 }
 
-/// Marks the stacks of a process that a signal has stopped with [`HALTED`], so that they merge only with one another.
+/// Marks the stacks of a process that a signal has stopped with [`HALTED`], so that they merge only with stacks marked
+/// likewise.
 pub fn mark_halted(stacks: &mut TaskStacks) {
     for thread in &mut stacks.threads {
         thread.frames.insert(0, StackFrame::own(HALTED, "", 0));

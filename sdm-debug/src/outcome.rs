@@ -76,8 +76,8 @@ impl fmt::Display for Failure {
 
 macro_rules! failure_codes {
     ($($(#[$doc:meta])* $name:ident = $number:expr, $text:literal;)*) => {
-        /// The closed list of failures; it is only appended to, and numbers are never reused. Numbers below 16 are
-        /// the tree's own ([`sdm_core::failure::codes`]), the others are the debug protocol's.
+        /// The closed list of failures. It is only appended to, and numbers are never reused. Numbers below 16 belong
+        /// to the tree ([`sdm_core::failure::codes`]), all others to the debug protocol.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[non_exhaustive]
         pub enum FailureCode {

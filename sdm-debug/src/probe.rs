@@ -41,8 +41,8 @@ pub struct TaskProbe {
     /// True if the thread appears to be in the same MPI call as at the last complete probe, but the call's return
     /// could not be tracked, as the kernel refused.
     pub unfollowed: bool,
-    /// True if the thread appears to be in the same MPI call as at the last complete probe. Meanwhile its process has
-    /// exchanged data with others, by shared memory or TCP.
+    /// True if the thread appears to be in the same MPI call as at the last complete probe, but its process has
+    /// exchanged data since. It did so with other processes, by shared memory or TCP.
     pub exchanged: bool,
     /// The waits of the task's threads; `None` if they were not requested.
     pub waits: Option<TaskWaits>,
@@ -52,7 +52,7 @@ pub struct TaskProbe {
     pub process: Option<ProcessState>,
 }
 
-/// The innermost user function that a thread has not left between two probes, as far as was observed.
+/// The innermost user function that a thread was not seen to leave between two probes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Within {
     /// Number of the user's functions outside this one.

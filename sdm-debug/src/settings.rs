@@ -44,7 +44,7 @@ pub struct PmixJob {
 pub struct GdbOptions {
     /// Additional commands for the command line of every gdb, before it reads a program.
     pub settings: Vec<String>,
-    /// True to read debug information of system libraries too, where it is installed.
+    /// True to read debug information of system libraries too, if it is installed.
     pub system_debug: bool,
     /// True to fetch debug information by debuginfod, as the environment configures it.
     pub debuginfod: bool,

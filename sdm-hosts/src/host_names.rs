@@ -16,7 +16,7 @@ const NAME_BYTES_MAX: usize = 255;
 /// Maximum length of an invalid name that is shown, in characters.
 const QUOTED_CHARS_MAX: usize = 64;
 
-/// Whether a text can be the name or address of a host, from any source.
+/// Checks that a text can be the name or address of a host, whatever its source.
 ///
 /// # Errors
 /// The reason for which it cannot.

@@ -58,7 +58,7 @@ pub fn linked(words: &[OsString], lookup: &dyn Fn(&str) -> Option<OsString>) -> 
     }
 }
 
-/// Chooses by the libraries that a program is linked with, and by whether this process runs in a job of Slurm.
+/// Chooses a launcher by the libraries with which a program is linked, and by whether this process runs in a Slurm job.
 #[must_use]
 pub fn choose(program: &OsStr, linked: &Linked) -> Choice {
     let job = std::env::var("SLURM_JOB_ID").ok();

@@ -323,8 +323,8 @@ impl Launch {
         }
     }
 
-    /// Writes to the launcher's standard input, or to that of the first server where there is no launcher; `eof`
-    /// closes it after `bytes`. Never waits.
+    /// Writes to the launcher's standard input, or to that of the first server if there is no launcher. `eof` closes it
+    /// after `bytes`. This call never waits.
     ///
     /// # Errors
     /// The reader has ended, or has not read for so long that the pipe is full.

@@ -189,8 +189,8 @@ impl LaunchedProcess {
         })
     }
 
-    /// Opens the descriptor that signals the process's end. Not part of [`LaunchedProcess::spawn`]: each started
-    /// process briefly gets a copy of all descriptors, which takes long where there are thousands.
+    /// Opens the descriptor that signals the process's end. It is not part of [`LaunchedProcess::spawn`]: each started
+    /// process briefly gets a copy of all descriptors, which takes long if there are thousands.
     pub(crate) fn watch_end(&mut self) -> Result<(), LaunchError> {
         let end =
             sdm_system::watch_child(self.child.id()).map_err(|source| LaunchError::Watch {

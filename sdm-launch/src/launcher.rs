@@ -30,7 +30,7 @@ pub trait Launcher {
         false
     }
 
-    /// Distribution of `count` processes over servers of at most `each` (1 or more), where the servers start the
+    /// Distribution of `count` processes over servers of at most `each` (1 or more) processes, if the servers start the
     /// processes. `None` if the launcher starts each process itself and gives it the environment of a rank.
     ///
     /// # Errors

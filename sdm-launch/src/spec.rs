@@ -24,7 +24,7 @@ const WAIT_AT_GATE: &str = r#"read -r go <"$0" || exit 1; exec "$@""#;
 
 /// Description of the servers to start.
 ///
-/// Large because it is one plain value for all launchers, of which each reads the parts that concern it.
+/// Large because it is one plain value for all launchers. Each launcher reads the parts that concern it.
 // Not `Debug`: the key can be in its environment.
 #[derive(Clone)]
 pub struct LaunchSpec {
@@ -53,7 +53,7 @@ pub struct LaunchSpec {
     pub front_end: String,
     /// Working directory of the servers; `None` for this process's own.
     pub directory: Option<PathBuf>,
-    /// Maximum number of hosts that one host starts by `ssh`; more are started through those.
+    /// Maximum number of hosts that one host starts by `ssh`; further hosts are started from these hosts.
     pub fanout: u32,
     /// True if the server is copied to its hosts, and removed there at the end.
     pub stage: bool,

@@ -77,7 +77,7 @@ pub enum Question {
 pub struct Look {
     /// Kinds of the elements.
     pub kinds: Vec<Kind>,
-    /// Id of the element of which the elements are children; `None` for elements of any parent.
+    /// Id of the elements' parent; `None` for elements of any parent.
     pub parent: Option<String>,
     /// Ids of the elements; `None` for all.
     pub ids: Option<Vec<String>>,

@@ -254,8 +254,8 @@ impl Controller {
         self.state == Manager::Started && self.owes.is_empty()
     }
 
-    /// Sends LIST_FILTERS, to see whether the agent still answers. The command changes nothing, and is answered after
-    /// the earlier ones. Returns its transaction; `None` if it cannot be sent.
+    /// Sends LIST_FILTERS, to find out whether the agent still answers. The command changes nothing, and is answered
+    /// after all earlier commands. Returns the number of its transaction; `None` if it cannot be sent.
     fn ask_whether_there(&mut self, now: Instant) -> Option<u32> {
         let tid = self.client.as_mut()?.send(Command::ListFilters).ok()?;
         self.owes.insert(tid, (now, "LIST_FILTERS"));

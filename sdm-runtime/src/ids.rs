@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use roaring::RoaringBitmap;
 
-/// Maximum length of a range set's text, in bytes: enough for a million ids of which no two are consecutive.
+/// Maximum length of a range set's text, in bytes: enough for a million ids without two consecutive ones.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
 
 /// Maximum number of elements of a range set, and of all sets of one event together. A dozen characters can denote four

@@ -108,9 +108,8 @@ fn wait_for(first: u32, servers: &[Pid], starter: Starter) -> Result<Part> {
     Ok(Part::Forker(worst))
 }
 
-/// Runs a handshake with itself, so that all forked servers inherit what libraries detect about the
-/// processor at their first use. It does not use the session's key, of which the ciphers would leave copies
-/// in this process.
+/// Runs a handshake with itself, so that all forked servers inherit what libraries detect about the processor at their
+/// first use. It does not use the session's key: the ciphers would leave copies of the key in this process.
 fn warm_up(session: SessionId) {
     let config = &LinkConfig::new(nobodys_key(), session);
     let now = Instant::now();

@@ -233,7 +233,7 @@ impl ShimListener {
             .collect()
     }
 
-    /// Returns the connections to the shims of these tasks, each with its task, and closes all others.
+    /// Returns the connections to the shims of these tasks, each with its task, and closes all other connections.
     pub(crate) fn into_shims(mut self, tasks: &IdSet) -> Vec<(TaskId, Channel)> {
         let own = tasks
             .iter()

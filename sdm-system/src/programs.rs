@@ -109,8 +109,8 @@ pub fn user_shell(line: &str) -> Command {
     command
 }
 
-/// A command line by which any login shell of another host executes `/bin/sh` with a script of this project, and with
-/// that host's system tools.
+/// A command line for the login shell of another host, whatever shell that is. It executes `/bin/sh` with a script of
+/// this project, and with that host's system tools.
 #[must_use]
 pub fn remote_line(script: &str, arguments: &[&str]) -> String {
     let script = format!("PATH={}; {script}", files::USUAL_PATH);

@@ -302,8 +302,8 @@ pub fn signal_process(pid: i32, signal: Signal, is_meant: impl FnOnce() -> bool)
     }
 }
 
-/// Bytes of a TCP connection that the peer has acknowledged, and bytes received from it, whether read or not.
-/// Allocates nothing.
+/// Number of bytes of a TCP connection that the peer has acknowledged, and number of bytes received from it, read or
+/// not. This call allocates nothing.
 ///
 /// # Errors
 /// The socket is no TCP connection, or the kernel is older than 4.1, which does not count.

@@ -14,8 +14,8 @@ const WAIT: Duration = Duration::from_secs(90);
 /// Maximum number of output lines of one program.
 const LINES_MAX: usize = 32 << 20;
 
-/// Runs a query program and returns its output lines. Times and names are in the C locale and UTC, whatever the
-/// user's defaults are.
+/// Runs a query program and returns its output lines. Times and names are in the C locale and UTC, even if the user has
+/// set others.
 pub(super) fn ask(program: &str, arguments: &[&str]) -> Result<Vec<String>, ManagerError> {
     let mut command = command(program, arguments)?;
     command.env("LC_ALL", "C").env("TZ", "UTC");

@@ -226,8 +226,8 @@ impl Ledger {
         notices
     }
 
-    /// Compares the processes of a reported job, as many as fit into `left` bytes. Where the snapshot lists none for an
-    /// ended job, the processes already reported stay, and have ended as the job has.
+    /// Compares the processes of a reported job, as many as fit into `left` bytes. If the snapshot lists none for an
+    /// ended job, the processes already reported stay, with the job's end as their own.
     fn processes(&mut self, mut now: JobProcesses, left: &mut usize) -> Vec<Notice> {
         let Some(told) = self.jobs.get_mut(&now.number) else {
             return Vec::new();

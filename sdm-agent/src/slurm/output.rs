@@ -54,8 +54,8 @@ pub(super) fn nodes(said: &str) -> Result<BTreeMap<String, Attributes>, Unreadab
     Ok(nodes)
 }
 
-/// Parses the partitions from lines `name|up|limit|*`, of which the last field may be missing: the format
-/// [`super::PARTITIONS`].
+/// Parses the partitions from lines in the format [`super::PARTITIONS`]: `name|up|limit|*`. The last field may be
+/// missing.
 pub(super) fn queues(lines: &[String]) -> BTreeMap<String, Attributes> {
     let mut queues = BTreeMap::new();
     for line in lines {

@@ -41,7 +41,7 @@ impl Placed {
     }
 }
 
-/// The ranks of running jobs by job id, where they are known.
+/// The known ranks of running jobs, by job id.
 #[derive(Default)]
 pub(super) struct Placements(BTreeMap<String, Placed>);
 
@@ -77,7 +77,7 @@ impl Placements {
         }
     }
 
-    /// Queries the steps of these jobs, and the pids of those that are the user's own.
+    /// Queries the steps of these jobs, and the pids of the user's own jobs.
     fn query(&mut self, unknown: &BTreeMap<String, bool>, is_started: impl Fn(&str) -> bool) {
         let said = ask("scontrol", &["--oneliner", "show", "step"], &[]);
         let mut steps = steps::steps(&said.unwrap_or_default());

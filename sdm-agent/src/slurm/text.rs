@@ -109,7 +109,7 @@ pub(super) fn seconds(text: &str) -> &str {
     }
 }
 
-/// Converts a time limit to minutes. Its form is `days-hours:minutes:seconds`, of which parts may be missing.
+/// Converts a time limit to minutes. It has the form `days-hours:minutes:seconds`; parts may be missing.
 pub(super) fn minutes(limit: &str) -> String {
     if limit == "UNLIMITED" {
         return "unlimited".to_owned();

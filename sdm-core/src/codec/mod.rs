@@ -318,7 +318,7 @@ impl<'a> Reader<'a> {
         Ok(self.owned(slice))
     }
 
-    /// A part of the buffer as [`Bytes`]: it shares the memory of `owner`, or is a copy where there is no owner.
+    /// A part of the buffer as [`Bytes`]: it shares the memory of `owner`, or is a copy if there is no owner.
     fn owned(&self, slice: &'a [u8]) -> Bytes {
         match self.owner {
             Some(owner) => owner.slice_ref(slice),

@@ -10,7 +10,7 @@ use crate::transport::{AddressError, ConnectionString, Scheme};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     first: ConnectionString,
-    /// The last port of the range; equal to the port of `first` where the member's port is known.
+    /// The last port of the range; equal to the port of `first` if the member's port is known.
     last: u16,
 }
 

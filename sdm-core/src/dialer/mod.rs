@@ -122,7 +122,7 @@ pub struct Dialer {
     empty_run: u16,
     /// Number of empty ports in a row that ends the search of a place, 1 to `EMPTY_RUN_MAX`.
     empty_run_max: u16,
-    /// Time limit for a handshake of this round where other ports are still to be tried.
+    /// Time limit for a handshake of this round if other ports are still to be tried.
     greeting_wait: Duration,
     pause: Duration,
     started: Instant,

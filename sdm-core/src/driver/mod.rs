@@ -26,7 +26,7 @@ pub enum DriverEvent {
 
 /// Buffer size of one read from a connection, in bytes.
 const READ_BYTES: usize = 64 << 10;
-/// Maximum number of reads in a row from one connection, so that the others get their turn.
+/// Maximum number of reads in a row from one connection, so that other connections get their turn.
 const READS_MAX: usize = 16;
 /// Time limit for sending the last bytes at the end.
 const FLUSH_WAIT: Duration = Duration::from_secs(2);

@@ -23,7 +23,8 @@ pub(super) struct Heartbeat {
     unanswered_max: u32,
     /// Number of pings sent since the last complete record.
     unanswered: u32,
-    /// Number of consecutive checks, `ping_after` apart, before each of which bytes but no complete record arrived.
+    /// Number of checks in a row, `ping_after` apart, at which bytes had arrived since the check before, but no
+    /// complete record.
     trickles: u32,
     /// Time of the next such check.
     trickle_at: Instant,

@@ -181,7 +181,7 @@ impl Link {
         self.credit.set_window(bytes);
     }
 
-    /// Tells the link that the owner has passed on this number of bytes of its bulk data.
+    /// Informs the link that the owner has passed on this number of bytes of the link's bulk data.
     pub fn release(&mut self, bytes: u32) {
         self.credit.release(bytes);
     }

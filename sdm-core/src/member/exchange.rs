@@ -10,7 +10,7 @@ use crate::message::{Datagram, ExchangeId};
 use crate::node::LinkId;
 
 impl Member {
-    /// Gives `bytes` to an exchange, as the data of those own tasks that take part in it; see
+    /// Gives `bytes` to an exchange as the data of the own tasks that take part in it; see
     /// [`crate::node::Node::exchange`].
     pub fn exchange(&mut self, now: Instant, id: &ExchangeId, bytes: &[Bytes]) {
         self.node.exchange(id, bytes);

@@ -12,7 +12,7 @@ use crate::secure::Role;
 use crate::transport::ConnectionString;
 
 impl Member {
-    /// A connection that [`Output::Dial`] asked for is established.
+    /// Handles the connection requested by [`Output::Dial`], which is established.
     pub fn handle_connected(&mut self, now: Instant, link: LinkId) {
         let Some(dialing) = self
             .dialing
@@ -40,7 +40,7 @@ impl Member {
         self.drain_node(now);
     }
 
-    /// A connection that [`Output::Dial`] asked for failed.
+    /// Handles the failure of the connection requested by [`Output::Dial`].
     pub fn handle_connect_failed(&mut self, now: Instant, link: LinkId, error: &std::io::Error) {
         let found = self
             .dialing
@@ -131,8 +131,8 @@ impl Member {
     }
 }
 
-/// The dialer's target for a request. Addresses that do not parse are skipped. `found` is the child's address
-/// where an earlier port search found it; it replaces the announced ones.
+/// The dialer's target for a request. Addresses that do not parse are skipped. `found` is the address at which an
+/// earlier search over ports found the child; it replaces the announced addresses.
 pub(super) fn target(
     now: Instant,
     request: &ConnectRequest,

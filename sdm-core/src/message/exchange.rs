@@ -68,8 +68,8 @@ pub struct Piece {
     pub bytes: Bytes,
 }
 
-/// A message from the server of one task to the servers of others, delivered at most once. The sender is
-/// notified of the tasks to which it could not be delivered, and sets its own time limit for answers.
+/// A message from the server of one task to the servers of other tasks, delivered at most once. The sender is notified
+/// of the tasks to which it could not be delivered, and sets its own time limit for answers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Datagram {
     /// Tasks whose servers are the receivers, never empty.

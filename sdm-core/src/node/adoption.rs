@@ -38,8 +38,8 @@ impl Node {
         self.add_child(Child::new(slice, reach, epoch));
     }
 
-    /// Applies a new plan to the children: closes those outside it, and sends those partly within it a smaller
-    /// plan. Returns the indices of the latter.
+    /// Applies a new plan to the children. Links to children outside the plan are closed. Children that are partly
+    /// within it get a smaller plan. Returns the indices of these children.
     pub(super) fn narrow_children(&mut self, all: &IdSet) -> Vec<usize> {
         let mut narrowed = Vec::new();
         let mut at = 0;

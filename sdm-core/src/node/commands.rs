@@ -200,8 +200,8 @@ impl Node {
         }
     }
 
-    /// The number of the next request to children. It never decreases, so that an answer to an earlier request is not
-    /// taken for an answer to a later one. That holds even where the command was over here in between.
+    /// The number of the next request to children. It never decreases, even if the command was over here in between. So
+    /// an answer to an earlier request is not taken for an answer to a later one.
     fn next_attempt(&mut self) -> Attempt {
         self.attempt.0 += 1;
         self.attempt
@@ -341,7 +341,7 @@ impl Node {
         }
     }
 
-    /// Marks tasks as missing that have not answered in time, each with the reason as far as it is known.
+    /// Marks tasks as missing that have not answered in time, each with the reason if it is known.
     pub(super) fn name_missing(&mut self, now: Instant, at: usize, tasks: &IdSet) {
         let open = &mut self.open[at];
         for child in &self.children {

@@ -125,7 +125,7 @@ impl Window {
     }
 }
 
-/// Maximum payload that one message of a lane gathers, in bytes. A single larger block exceeds it.
+/// Maximum payload that one message of a lane gathers, in bytes. A single block may be larger.
 fn bytes_max(lane: Lane) -> usize {
     match lane {
         Lane::Control => limits::PAYLOAD_BYTES_MAX,

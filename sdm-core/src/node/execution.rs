@@ -116,8 +116,8 @@ impl Node {
         self.executed.push(Executed { id, tasks, answer });
     }
 
-    /// Stores an answer until its command is settled. Where stored payloads exceed their limit, the oldest ones are
-    /// dropped, but not the fact that the tasks have answered.
+    /// Stores an answer until its command is settled. If the stored payloads exceed their limit, the oldest ones are
+    /// dropped. It stays recorded that their tasks have answered.
     pub(super) fn remember(&mut self, id: CommandId, block: &Block) {
         if !self.has_executed(id) {
             return;

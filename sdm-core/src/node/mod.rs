@@ -360,7 +360,7 @@ impl Node {
     }
 }
 
-/// Reserves room for one element in an empty list: most of these lists never hold a second one.
+/// Reserves room for one element in an empty list: most lists of a node never hold a second element.
 fn reserve_first<T>(list: &mut Vec<T>) {
     if list.capacity() == 0 {
         list.reserve_exact(1);

@@ -166,8 +166,7 @@ pub(super) fn check(plan: &Slice) -> Result<(), ProtocolError> {
     Ok(())
 }
 
-/// Cuts a slice into runs of entries of which each takes [`PLAN_PART_BYTES`] at most, but for an entry that takes more
-/// by itself.
+/// Divides a slice into runs of entries of at most [`PLAN_PART_BYTES`] each. A larger entry is a run of its own.
 fn parts(slice: &Slice) -> impl Iterator<Item = Slice> {
     let slice = slice.clone();
     let mut from = 0;

@@ -49,7 +49,7 @@ pub enum Scheme {
 /// Transport of links between members of one host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HostTransport {
-    /// Unix sockets where possible, TCP otherwise.
+    /// Unix sockets if possible, otherwise TCP.
     #[default]
     Unix,
     /// TCP, as between hosts.
@@ -263,8 +263,8 @@ impl ConnectionString {
         other
     }
 
-    /// The `count`th address to try where this one is taken: the port that much higher, or the path
-    /// with that number appended. `None` past the last port.
+    /// The `count`th alternative to an address that is in use: the port that much higher, or the path with that number
+    /// appended. `None` past the last port.
     pub(crate) fn stepped(&self, count: u16) -> Option<Self> {
         let mut other = self.clone();
         match self.scheme {

@@ -14,8 +14,8 @@ use crate::limits::RETRANSMITS_MAX;
 /// Connections that the kernel may hold for us before we accept them.
 pub(super) const BACKLOG: i32 = 1024;
 
-/// The numeric addresses of a TCP host, each as a connection string; others stay as they are. This asks the system's
-/// resolver and may take seconds: for the start of a program, not for an event loop.
+/// The numeric addresses of a TCP host, each as a connection string. An address of another scheme stays as it is. This
+/// call uses the system's resolver and may take seconds: it is for the start of a program, not for an event loop.
 ///
 /// # Errors
 /// The host is not known.
@@ -54,15 +54,15 @@ nix::getsockopt_impl!(
     nix::sys::socket::sockopt::GetStruct<[u8; 5]>
 );
 
-/// True if the other host has not acknowledged repeated transmissions for long: of data, or of window probes where
-/// its process does not read. The kernel's own time-out (`TCP_USER_TIMEOUT`) is not used, as it also ends a connection
-/// whose window probes are answered.
+/// True if the other host has not acknowledged repeated transmissions for long. These are transmissions of data, or of
+/// window probes if its process does not read. The kernel's own time-out (`TCP_USER_TIMEOUT`) is not used, as it also
+/// ends a connection whose window probes are answered.
 pub(super) fn is_cut_off(stream: &TcpStream) -> bool {
     getsockopt(stream, TcpInfo)
         .is_ok_and(|[_, _, retransmits, probes, _]| retransmits.max(probes) >= RETRANSMITS_MAX)
 }
 
-/// Whether the connection is established; an error where it failed.
+/// True if the connection is established, false while it is being made. An error if it has failed.
 pub(super) fn outcome(stream: &TcpStream) -> io::Result<bool> {
     if let Some(error) = stream.take_error()? {
         return Err(error);

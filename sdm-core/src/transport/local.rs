@@ -32,7 +32,7 @@ impl LocalNames {
         meeting_name(&self.0, &[b"member ", &member.0.to_le_bytes()[..]].concat())
     }
 
-    /// Listens for others of this host as `member`.
+    /// Listens as `member` for other members of this host.
     pub(super) fn bind(&self, member: ServerId) -> io::Result<UnixListener> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.set_nonblocking(true)?;

@@ -99,8 +99,8 @@ impl TransportEvent {
 
 /// Carries bytes between members.
 pub trait Transport {
-    /// Listens at `at`; where its port is taken, at the first free one of the `port_tries` from it
-    /// on. Port 0 is any free one. Gives the address that was bound.
+    /// Listens at `at`. If its port is in use, listens at the first free one of the next ports, up to `port_tries` in
+    /// all. Port 0 stands for any free port. Returns the address at which it listens.
     ///
     /// # Errors
     /// No port was free, or the address is not ours.
@@ -113,7 +113,7 @@ pub trait Transport {
     /// failure at once.
     fn connect(&mut self, to: &ConnectionString) -> ConnId;
 
-    /// Sends the front of `bytes`; gives how many.
+    /// Sends bytes from the front of `bytes`. Returns the number of bytes sent.
     ///
     /// # Errors
     /// `WouldBlock` where none can be sent now; otherwise the connection is broken.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::limits::PORT_TRIES_MAX;
 
-/// A first port, and the last one where there is one: `7000`, `7000-7015`, `7000-7000`.
+/// A first port, and the last port if there is a limit: `7000`, `7000-7015`, `7000-7000`.
 ///
 /// 0, the default, leaves the choice to the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

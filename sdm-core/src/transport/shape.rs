@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const LINE_BYTES_MAX: usize = 4 << 20;
 /// Maximum queueing delay on a line, which models a full network buffer.
 const WAITING_MAX: Duration = Duration::from_millis(100);
-/// Size of a packet, in bytes, where the bandwidth is limited.
+/// Size of a packet, in bytes, if the bandwidth is limited.
 const PACKET_BYTES: usize = 1500;
 
 /// Latency and bandwidth to which connections are slowed down.

@@ -19,7 +19,7 @@ use super::{ConnId, ConnectionString, Scheme, Transport, TransportEvent, Waker};
 /// Buffer size of one read from a connection, in bytes.
 const READ_BYTES: usize = 64 << 10;
 
-/// Sockets of which some are slowed down to a given latency and bandwidth.
+/// TCP and Unix sockets; some of their connections are slowed down to a given latency and bandwidth.
 pub struct Shaped {
     inner: TcpTransport,
     /// Shape of connections that are made from now on, and its timer; `None` if they are not slowed down.
@@ -38,7 +38,7 @@ struct Lines {
     into: Line,
     /// The socket may have more to read.
     unread: bool,
-    /// The owner was told that the connection is readable, and has not read to the end.
+    /// The owner was notified that the connection is readable, and has not read to the end.
     told: bool,
     /// The owner was refused a send.
     full: bool,

@@ -129,7 +129,7 @@ impl Stream {
         matches!(self, Self::Unix(_))
     }
 
-    /// Whether a connection attempt has succeeded; an error where it failed.
+    /// True if a connection attempt has succeeded, false while it is under way. An error if it has failed.
     pub(super) fn outcome(&self) -> io::Result<bool> {
         match self {
             Self::Tcp(stream) => inet::outcome(stream),

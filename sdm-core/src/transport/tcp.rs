@@ -22,7 +22,7 @@ use super::{
 
 /// Maximum number of kernel events per poll.
 const EVENTS_MAX: usize = 1024;
-/// Maximum number of connections accepted from one listener per poll, so that others get their turn.
+/// Maximum number of connections accepted from one listener per poll, so that other connections get their turn.
 const ACCEPTS_MAX: usize = 256;
 /// Pause in accepting connections after the process ran out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

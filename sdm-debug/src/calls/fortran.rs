@@ -248,7 +248,8 @@ fn designator(text: &str) -> Option<usize> {
     (depth == 0 && begin < text.len()).then_some(begin)
 }
 
-/// True if gdb's text of a type is an array: it ends in bounds, where a function type has its arguments.
+/// True if gdb's text of a type is an array. Such a text ends in bounds, while that of a function type ends in its
+/// arguments.
 #[must_use]
 pub fn is_array_type(text: &str) -> bool {
     let Some(rest) = text.trim_end().strip_suffix(')') else {

@@ -21,14 +21,14 @@ pub struct StartSpec {
     pub stop: StopAt,
     /// The gdb; `None` for the one on `PATH`.
     pub gdb: Option<Vec<u8>>,
-    /// The tasks whose standard input the front-end feeds; for the others it is empty.
+    /// The tasks whose standard input the front-end feeds; that of all other tasks is empty.
     pub stdin_tasks: IdSet,
     /// A command with arguments that runs the program in its own process (`numactl -N 0`, a site's binding script)
     /// after any number of `exec`s; empty for none. `valgrind` alone runs the program under Valgrind, as `--memcheck`
     /// describes.
     pub wrapper: Vec<Vec<u8>>,
-    /// Breakpoints to set before the program runs. One that cannot be set is reported as
-    /// [`crate::Event::BreakpointRefused`]; the others are not affected.
+    /// Breakpoints to set before the program runs. A breakpoint that cannot be set is reported as
+    /// [`crate::Event::BreakpointRefused`]; the other breakpoints are not affected.
     pub points: Vec<StartPoint>,
     /// Lines for gdb's command line before the program runs, each with the tasks whose gdb gets it. If gdb refuses a
     /// line, a notice reports it.

@@ -105,8 +105,8 @@ fn compare(int: i128, float: f64) -> Ordering {
         .then_with(|| 0.0_f64.partial_cmp(&float.fract()).expect("finite"))
 }
 
-/// True for the digits of an integer that no `f64` equals. A float of that value would be rounded, and its difference
-/// from others lost.
+/// True for the digits of an integer that no `f64` equals. As a float it would be rounded, and its difference from
+/// other numbers lost.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
 fn is_rounded(digits: &str) -> bool {
     let is_integer = digits.bytes().all(|byte| byte.is_ascii_digit());

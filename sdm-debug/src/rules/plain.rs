@@ -11,7 +11,7 @@ pub(super) trait MergedForm: Default + Send + 'static {
     /// Reads a task's own answer or a merged payload of these sources.
     fn read(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected>;
 
-    /// Merges in the answers that another one has gathered; associative and commutative.
+    /// Merges in the answers that `other` has gathered; associative and commutative.
     fn absorb(&mut self, other: Self);
 
     /// The merged payload, at most `bytes_max` bytes.

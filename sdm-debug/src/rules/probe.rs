@@ -41,7 +41,7 @@ pub struct Probes {
     pub cpu_ms: Vec<(IdSet, u64)>,
     /// States of the processes in the kernel.
     pub processes: Vec<(IdSet, ProcessState)>,
-    /// Tasks with stacks beyond the limit.
+    /// Tasks with stacks that the merged answer has no room for.
     pub cut: IdSet,
 }
 

@@ -16,8 +16,8 @@ use crate::queues::{MessageKind, TASK_MESSAGES_MAX, TaskQueues};
 use crate::reply::Reply;
 use crate::wire;
 
-/// Maximum length of a communicator's name, in bytes. MPI allows 64 bytes, each of which may have become a character
-/// of three bytes.
+/// Maximum length of a communicator's name, in bytes. MPI allows 64 bytes, and each of them can become a character of
+/// three bytes.
 const NAME_BYTES_MAX: usize = 192;
 
 /// The merged message queues of many tasks.

@@ -30,7 +30,7 @@ pub struct StackTree {
     pub helpers: u64,
     /// Tasks with stacks that the merged answer has no room for.
     pub others: IdSet,
-    /// Number of threads in the stacks beyond the limit.
+    /// Number of threads in the stacks that the merged answer has no room for.
     pub others_threads: u64,
 }
 

@@ -11,7 +11,7 @@ use sdm_system::proc::{self, State};
 
 use super::error::either;
 
-/// The capability that lets a process trace others, as a bit of `CapEff` in `/proc/PID/status`.
+/// The capability that lets a process trace other processes, as a bit of `CapEff` in `/proc/PID/status`.
 const CAP_SYS_PTRACE: u32 = 19;
 
 /// Obstacle to attaching to a process.

@@ -48,8 +48,8 @@ impl HeldRanks {
         }
     }
 
-    /// Whether all ranks exist and are stopped. Those on this host are inspected. For those on other hosts the
-    /// launcher's PMIx server is asked, which has their pids once its daemons hold them. The answer may take long,
+    /// Checks whether all ranks exist and are stopped. Ranks on this host are inspected. For ranks on other hosts the
+    /// launcher's PMIx server is queried, which has their pids once its daemons hold them. The answer may take long,
     /// and is not waited for.
     ///
     /// # Errors

@@ -39,7 +39,7 @@ fn resolve(name: &str) -> Vec<IpAddr> {
     }
 }
 
-/// True if two names mean the same host, as far as names show: equal apart from case and a domain.
+/// True if two names mean the same host, judged by the names alone: equal apart from case and a domain.
 pub(crate) fn is_same(a: &str, b: &str) -> bool {
     let short = |name: &str| {
         // The part after the first dot of an address is no domain.

@@ -56,7 +56,7 @@ struct Login {
     proxy: [String; 2],
 }
 
-/// Cause for which a host was not asked for its ranks, or did not answer.
+/// Reason for which a host was not queried for its ranks, or did not answer.
 #[derive(Debug, thiserror::Error)]
 enum HostFailure {
     #[error("{0}")]

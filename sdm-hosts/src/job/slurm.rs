@@ -108,7 +108,7 @@ pub(super) fn knows(number: i32, glance: bool) -> bool {
     ask("squeue", &["-h", "-j", &id, "-o", "%A"], wait).is_ok_and(|lines| !lines.is_empty())
 }
 
-/// The processes of a job's only step, or of the one that is named.
+/// The processes of a job's only step, or of the step `step`.
 ///
 /// # Errors
 /// Slurm knows no such step of this user's, several that can be meant, or does not say where its ranks are.

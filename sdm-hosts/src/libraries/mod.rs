@@ -176,7 +176,7 @@ impl LibrarySearch {
     }
 }
 
-/// Folders of `DT_RPATH` of an object and of those that loaded it; empty if the object has a `DT_RUNPATH` itself.
+/// Folders of `DT_RPATH` of an object and of the objects that loaded it; empty if the object has a `DT_RUNPATH` itself.
 fn rpaths(tree: &Tree, by: usize) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if !tree.all[by].object.runpath.is_empty() {

@@ -324,8 +324,8 @@ fn next_bit(words: &[[u8; 8]], from: u32) -> Option<u32> {
         .map(|at| 64 * at + word.trailing_zeros())
 }
 
-/// Finds the last id up to which a piece stays evenly spaced, in bits whose first one stands for `first`. Returns the
-/// current end if the piece is too short to tell, or its step too long.
+/// Finds the last id up to which a piece stays evenly spaced, in bits that begin at id `first`. Returns the present
+/// last id if the piece is too short to tell, or its step too long.
 fn even_bits(bytes: &[u8], first: u32, growing: Piece) -> u32 {
     let Piece { last, step, .. } = growing;
     let begin = growing.first.max(first) - first;

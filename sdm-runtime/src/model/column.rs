@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use roaring::RoaringBitmap;
 
-/// Maximum number of ids in a packed segment, which is the number that one change copies.
+/// Maximum number of ids in a packed segment. One change copies up to this number.
 const PACKED_MAX: usize = 1024;
 /// A segment shorter than this is packed together with its neighbour.
 const SHORT: u32 = 8;

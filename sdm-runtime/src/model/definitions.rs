@@ -154,7 +154,7 @@ impl Definitions {
         self.index.get(id).and_then(|at| self.all.get(*at))
     }
 
-    /// All definitions: the predefined ones first, then the others in order of arrival.
+    /// All definitions: the predefined ones first, then all further ones in order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = &AttributeDefinition> {
         self.all.iter()
     }

@@ -152,7 +152,7 @@ impl Model {
         store.begin_anew();
     }
 
-    /// Applies an event of a manager's agent. Returns the number of errors in it, of which listeners are notified.
+    /// Applies an event of a manager's agent. Returns the number of errors in it; listeners are notified of each error.
     /// Events that answer commands change nothing.
     pub fn apply(&mut self, manager: ManagerId, event: &Event) -> usize {
         let store = self.managers.get_mut(&manager);

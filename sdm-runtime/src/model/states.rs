@@ -150,7 +150,7 @@ states! {
     rows: &[],
 
     /// States of the processes on a node. The model derives them; an agent may not report them. The document has them
-    /// among the extended states, where they would hide who has the node.
+    /// among the extended states, where they would replace the state that shows who uses the node.
     NodeProcesses: NODE_PROCESSES(None) {
         Running = "RUNNING_PROCESS",
         Exited = "EXITED_PROCESS",

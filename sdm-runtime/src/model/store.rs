@@ -200,7 +200,7 @@ impl Store {
         errors
     }
 
-    /// The existing elements among those that an event names; the others are reported as an error.
+    /// The existing elements among those that an event names. Unknown elements are reported as an error.
     pub(super) fn known(
         &mut self,
         out: &mut Out,

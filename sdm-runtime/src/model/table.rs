@@ -21,8 +21,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Ranges that contain these elements, all of which must exist, and no others of this kind. Ranges without an
-    /// element between them are joined.
+    /// Ranges that contain the elements `ids`, all of which must exist, and no other elements of this kind. Ranges
+    /// without an element between them are joined.
     pub(super) fn spans(&self, ids: &RoaringBitmap) -> Vec<(u32, u32)> {
         match (ids.min(), ids.max()) {
             (Some(first), Some(last)) if ids.len() == self.ids.range_cardinality(first..=last) => {
@@ -93,7 +93,7 @@ impl Table {
         is_room
     }
 
-    /// Removes empty columns, and recounts the segments of the others.
+    /// Removes empty columns, and recounts the segments of the remaining ones.
     fn count(&mut self) {
         self.columns.retain(|_, column| !column.is_empty());
         self.pieces = self.columns.values().map(Column::len).sum();

@@ -56,7 +56,7 @@ pub enum Command {
     SuspendEvents,
     /// 9 of PTP: resume events.
     ResumeEvents,
-    /// 11 of PTP: remove these filters, or all where none is named.
+    /// 11 of PTP: remove these filters; an empty list removes all.
     ClearFilters(Vec<String>),
     /// 12 of PTP: send the definitions of these attributes.
     GetAttributes(Vec<String>),

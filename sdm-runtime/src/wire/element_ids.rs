@@ -19,7 +19,7 @@ const SEPARATOR: char = ':';
 /// Form of the ids that an agent gives its elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdForm {
-    /// Numbers, of which many make one range set.
+    /// Numbers. Many of them form one range set.
     #[default]
     Numbers,
     /// Texts.

@@ -157,7 +157,7 @@ impl Event {
         Ok(Message { id, tid, args })
     }
 
-    /// Reads an event. Where PTP's C agents put a count before `key=value`, it is passed over.
+    /// Reads an event. PTP's C agents can put a count before `key=value`; it is skipped.
     ///
     /// # Errors
     /// The id is unknown, or arguments are missing, too many or broken.

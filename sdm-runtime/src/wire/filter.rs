@@ -29,7 +29,7 @@ struct Silence {
     text: Option<String>,
     /// True if the descendants of the elements are hidden as well.
     with_children: bool,
-    /// The hidden attributes; an empty list hides all. An attribute without a value is hidden whatever its value.
+    /// The hidden attributes; an empty list hides all. An attribute given without a value is hidden with any value.
     attributes: Vec<Attribute>,
 }
 

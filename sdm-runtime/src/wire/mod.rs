@@ -28,7 +28,8 @@ pub type Attribute = (String, String);
 pub enum Dialect {
     /// The document's dialect: INIT has bare arguments, and there are MOVE_JOB, CHANGE_JOB and LIST_FILTERS.
     Document,
-    /// The dialect of PTP's client and agents: arguments are `key=value`, and the commands from number 7 on are others.
+    /// The dialect of PTP's client and agents: arguments are `key=value`, and the commands from number 7 on differ from
+    /// the document's.
     Ptp,
 }
 

@@ -343,7 +343,7 @@ impl Node {
         self.exchanges.open.iter().position(|it| it.id == *id)
     }
 
-    /// Index of an exchange, which is created where it is new; `None` if [`EXCHANGES_MAX`] are under way.
+    /// Index of an exchange, which is created if it is new. `None` if it is new and [`EXCHANGES_MAX`] are under way.
     fn exchange_of(&mut self, id: &ExchangeId) -> Option<usize> {
         if let Some(at) = self.position_of(id) {
             return Some(at);

@@ -20,7 +20,7 @@ pub struct Marks {
     pub starved: IdSet,
     /// Tasks whose MPI call could not be tracked, so that it may have returned.
     pub unfollowed: IdSet,
-    /// Tasks that stayed in an MPI call and exchanged data with others.
+    /// Tasks that stayed in an MPI call and exchanged data with other processes.
     pub exchanged: IdSet,
 }
 
