@@ -324,7 +324,7 @@ fn fields(spec: &mut PointSpec) -> (&mut u32, &mut Option<String>) {
     }
 }
 
-/// The breakpoint without its number and its condition.
+/// The specification of a breakpoint without the number and the condition.
 fn unconditional(spec: &PointSpec) -> PointSpec {
     let mut spec = spec.clone();
     let (number, condition) = fields(&mut spec);

@@ -270,7 +270,7 @@ impl Jobs {
     /// none remains the job is finished at once.
     ///
     /// # Errors
-    /// The purpose, if too many jobs are open.
+    /// Returns the purpose if too many jobs are open.
     pub(crate) fn begin(
         &mut self,
         purpose: Purpose,

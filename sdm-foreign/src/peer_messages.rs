@@ -99,7 +99,7 @@ pub enum Question {
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
-    /// Standard input for tasks; empty at its end.
+    /// Standard input for tasks; empty at the end of the input.
     Input {
         /// The tasks, of any node.
         tasks: IdSet,

@@ -13,7 +13,7 @@ use crate::table::HostTable;
 
 /// The version of these messages: both sides must have the same.
 pub const VERSION: u16 = 8;
-/// The longest frame, in bytes, without its length.
+/// Maximum size of a frame, in bytes, without the length in front of it.
 pub const FRAME_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of nodes of a job.
 pub const NODES_MAX: usize = 1 << 16;
@@ -220,7 +220,7 @@ pub enum FromHost {
     Input {
         /// Tasks of the processes.
         tasks: IdSet,
-        /// The input; empty at its end.
+        /// The input; empty at the end of the input.
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
@@ -315,7 +315,7 @@ impl HostJob {
 /// The bytes of a frame around a message.
 ///
 /// # Errors
-/// [`WireError::TooLong`].
+/// [`WireError::TooLong`]: the message does not fit into a frame.
 pub fn frame<T: Serialize>(message: &T) -> Result<Vec<u8>, WireError> {
     let mut bytes = postcard::to_extend(message, vec![0; LENGTH_BYTES])
         .expect("plain data serialises into memory");

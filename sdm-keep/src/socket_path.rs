@@ -60,7 +60,7 @@ impl Name {
     /// Checks a name given by the user.
     ///
     /// # Errors
-    /// The text is no name.
+    /// The text is not a valid name.
     pub fn new(text: &str) -> Result<Self, PlaceError> {
         let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         let fits = (1..=NAME_BYTES_MAX).contains(&text.len());

@@ -44,7 +44,7 @@ enum Stage {
 }
 
 impl TerminalLease {
-    /// A lease without terminals; up to `ring_bytes` of output wait for one.
+    /// A lease without terminals. Up to `ring_bytes` of output are kept for the next terminal.
     #[must_use]
     pub fn new(ring_bytes: usize) -> Self {
         Self {

@@ -25,7 +25,7 @@ pub(super) struct Master {
 }
 
 impl Master {
-    /// Starts the process. [`Master::end_fd`] is readable at its end.
+    /// Starts the master process. [`Master::end_fd`] is readable once it has ended.
     pub(super) fn start(
         program: &Path,
         front_end: &ConnectionString,

@@ -70,7 +70,7 @@ impl Session {
     /// the session.
     ///
     /// # Errors
-    /// The step that failed, with the host or program. No process of the session remains then.
+    /// [`SessionError`] names the step that failed, with the host or program. No process of the session remains then.
     pub fn start(
         config: &SessionConfig,
         tell: &mut dyn FnMut(StartProgress),

@@ -76,7 +76,7 @@ pub(super) fn session_ended(connection: &mut Connection, why: &str) {
     connection.event("terminated", Value::Null);
 }
 
-/// Ends the programs; their end is reported as usual.
+/// Ends the programs. The client is told of that as of any end.
 pub(super) fn end_tasks(connection: &mut Connection) {
     if connection.company.role != Role::Owner {
         connection.phase = Phase::Ended;

@@ -17,8 +17,8 @@ use sdm_text::printable_name;
 /// A folder of this process's own, which is removed at the end.
 pub(super) struct Folder {
     pub(super) path: PathBuf,
-    /// Held as long as this process runs. `None` on file systems that lock no folders: there no server removes the
-    /// folder of another.
+    /// The lock of the folder, held as long as this process runs. `None` on file systems that lock no folders: there no
+    /// server removes the folder of another.
     _lock: Option<Flock<File>>,
 }
 
@@ -63,7 +63,7 @@ fn open(folder: &Path) -> io::Result<File> {
         .open(folder)
 }
 
-/// Removes folders of this user whose servers were killed. One that cannot be looked at or removed stays.
+/// Removes folders of this user whose servers were killed. A folder that cannot be read or removed stays.
 fn remove_left_over(above: &Path) {
     let entries = fs::read_dir(above).into_iter().flatten().flatten();
     for entry in entries {

@@ -245,7 +245,7 @@ impl Host {
         }
     }
 
-    /// Handles the messages of a server, or its end.
+    /// Handles the messages of a server, or the end of its connection.
     fn hear(&mut self, id: u64) {
         let peer = self.peers.iter_mut().find(|it| it.id == id);
         let heard = peer.and_then(Peer::hear);

@@ -248,7 +248,7 @@ pub(crate) enum Request {
     },
     /// A tool requests the output of processes (`PMIx_IOF_pull`).
     Pull,
-    /// Standard input from a tool for processes; empty at its end.
+    /// Standard input from a tool for processes; empty at the end of the input.
     Push {
         among: Participants,
         bytes: Vec<u8>,

@@ -169,7 +169,7 @@ impl Host {
         done.answer(SUCCESS);
     }
 
-    /// Sends standard input to processes of this node; empty at its end.
+    /// Sends standard input to processes of this node. No bytes close the input.
     fn feed(&mut self, tasks: &IdSet, bytes: &[u8]) {
         self.tell_all(&FromHost::Input {
             tasks: tasks.clone(),

@@ -282,7 +282,7 @@ impl DebugLibrary {
         }
     }
 
-    /// The next message of the queue; none at its end.
+    /// The next message of the queue; `None` after the last.
     pub(super) fn next_message(&self, subject: Opaque) -> Result<Option<LibraryMessage>> {
         let mut found = Operation {
             status: 0,

@@ -28,7 +28,7 @@ use out::tell;
 const WAITING_MAX: usize = 1024;
 /// Approximate size of the lines of one message, in bytes.
 const PART_BYTES: usize = 512 << 10;
-/// Estimated size of a line without its texts, in bytes.
+/// Estimated size of a line without the texts in it, in bytes.
 const LINE_BYTES: usize = 600;
 
 /// Acts as a tool of the server in process `server`, whose rendezvous file is `file`, until standard input ends.

@@ -36,7 +36,7 @@ impl Panel {
 pub(crate) const COLUMNS_MIN: u16 = 40;
 /// Minimum number of lines of the terminal.
 pub(crate) const LINES_MIN: u16 = 12;
-/// Minimum number of lines for a separate panel of program output. With fewer it replaces the prompt's
+/// Minimum number of lines for a separate panel of program output. With fewer lines, the output replaces the prompt's
 /// panel while it has the keyboard focus.
 const LINES_OF_BOTH: u16 = 40;
 /// Minimum number of columns for two columns of panels.

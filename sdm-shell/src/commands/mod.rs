@@ -182,7 +182,7 @@ pub enum UserCommand {
     Send {
         /// The tasks whose programs get the input.
         to: SetExpr,
-        /// The text, without its line end.
+        /// The text, without a newline.
         text: String,
         /// True to close the stream.
         eof: bool,

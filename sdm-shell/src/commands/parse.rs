@@ -61,7 +61,7 @@ pub(super) fn command(rest: &mut Cursor<'_>) -> Result<(&'static Spec, UserComma
     Ok((spec, command))
 }
 
-/// A line with its command in full and without its set: `[0-3] c &` becomes `continue &`.
+/// A line with the command's full name and without the target set: `[0-3] c &` becomes `continue &`.
 #[must_use]
 pub fn spelled_out(line: &str) -> String {
     let mut rest = Cursor::new(line);

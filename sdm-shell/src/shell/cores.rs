@@ -64,7 +64,7 @@ pub(super) async fn show_cores(
     code
 }
 
-/// Opens some core files, adds their ends and stacks, and closes them.
+/// Opens some core files, adds the ends and stacks of their processes, and closes the files.
 async fn add_cores(
     session: &SessionHandle,
     spec: CoreSpec,

@@ -348,8 +348,8 @@ fn longer(looks: Looks, judged: &Diagnosis, observed: &Observed) -> Option<Durat
     times.find(|time| looks.between < *time)
 }
 
-/// Runs only the tasks that would be proved deadlocked if they had not exchanged data: other running tasks
-/// can change memory that they share. Returns true if that was sampled.
+/// Lets only the doubtful tasks run, and samples them. These would be proved deadlocked if no other running task could
+/// change memory that they share. Returns true if they were sampled.
 async fn look_at_doubtful(
     sampler: &Sampler<'_>,
     judged: &Diagnosis,

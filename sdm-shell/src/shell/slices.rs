@@ -59,7 +59,7 @@ impl Indices {
     /// Parses a slice with its brackets.
     ///
     /// # Errors
-    /// [`SliceError`]: not two or three numbers, or the wrong way round.
+    /// [`SliceError`]: the slice has not two or three numbers, or its last index is before the first.
     fn parse(written: &str) -> Result<Self, SliceError> {
         let numbers = written[1..written.len() - 1].split(':');
         let numbers: Result<Vec<i64>, _> = numbers.map(|it| it.trim().parse()).collect();
@@ -220,7 +220,7 @@ impl Slices {
     /// element in C.
     ///
     /// # Errors
-    /// [`SliceError::TooLarge`].
+    /// [`SliceError::TooLarge`]: the slice would be read in too many pieces.
     pub(super) fn commands(
         &self,
         format: &str,
@@ -241,7 +241,7 @@ impl Slices {
     /// A question in pieces, each of which gdb prints completely.
     ///
     /// # Errors
-    /// [`SliceError::TooLarge`].
+    /// [`SliceError::TooLarge`]: the slice would be read in too many pieces.
     pub(super) fn pieces(
         &self,
         question: &str,

@@ -90,9 +90,9 @@ pub struct End {
 /// A property of the run as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// The name: `command line`.
+    /// The name of the fact, such as `command line`.
     pub name: String,
-    /// The value, as text for the user.
+    /// The value of the fact, as text for the user.
     pub value: String,
 }
 

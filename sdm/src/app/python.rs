@@ -30,7 +30,7 @@ pub(super) fn replace(directory: Option<&Path>, program: &mut OsString) {
     }
 }
 
-/// The Python that a script of its name starts. `None` for other programs.
+/// The Python interpreter that a script with the name of this program starts. `None` for other programs.
 fn python_of(directory: Option<&Path>, program: &OsStr) -> Option<OsString> {
     let name = Path::new(program).file_name()?.to_str()?;
     let version = name.strip_prefix("python")?;
@@ -54,7 +54,7 @@ fn python_of(directory: Option<&Path>, program: &OsStr) -> Option<OsString> {
     is_python.then(|| python.into())
 }
 
-/// The line that names a script's interpreter, without its mark. `None` for other files.
+/// The first line of a script, which names its interpreter, without the `#!`. `None` for other files.
 pub(super) fn script_line(path: &Path) -> Option<Vec<u8>> {
     let mut head = [0; LINE_BYTES_MAX];
     let mut file = files::open(path).ok()?;

@@ -76,7 +76,7 @@ pub(super) fn look(named: Option<&str>, looks: &[Look]) -> Result<Vec<Answer>, C
 /// Queries these managers at once, as [`look`] does.
 ///
 /// # Errors
-/// None could be queried.
+/// None of the managers could be queried.
 pub(super) fn look_at(
     clusters: &[Definition],
     looks: &[Look],
@@ -143,7 +143,7 @@ pub(super) fn split<'a>(
 /// The job with this number, in any cluster.
 ///
 /// # Errors
-/// No cluster has such a job, or several have.
+/// No cluster has a job of this number, or several have one.
 pub(super) fn job(text: &str, named: Option<&str>) -> Result<Chosen, ClusterError> {
     let (named, number) = split(text, named)?;
     let numbers = Look {

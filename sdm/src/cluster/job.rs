@@ -196,7 +196,7 @@ pub(crate) struct Located {
     pub(crate) text: String,
     /// The cluster of the job.
     pub(crate) cluster: Definition,
-    /// The location of its processes.
+    /// The location of the job's processes.
     pub(crate) place: Result<LocatedPlace, ClusterError>,
 }
 

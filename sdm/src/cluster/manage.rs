@@ -176,7 +176,7 @@ fn row(definition: Definition) -> Listed {
 }
 
 impl Listed {
-    /// The state, the time of its beginning, and its reason.
+    /// The state of the cluster, the time at which the state began, and its reason.
     fn state(&self) -> (&'static str, Option<u64>, String) {
         match &self.answer {
             None => (states::Manager::Stopped.word(), None, String::new()),

@@ -48,7 +48,8 @@ const NO_SETTINGS: [&str; 16] = [
 const FILE_VARIABLE: &str = "SDM_CONFIG";
 /// The site's file, for all users.
 const SITE_FILE: &str = "/etc/sdm/config.toml";
-/// The variable with the path of the site's file, if it is not at the default path. Empty: there is none.
+/// The variable with the path of the site's file, if it is not at the default path. An empty value means that there is
+/// no such file.
 const SITE_VARIABLE: &str = "SDM_SITE_CONFIG";
 
 /// The origin of a value.

@@ -91,7 +91,7 @@ pub(crate) struct Rerun {
 pub(crate) struct Confirm {
     /// The line, as entered.
     pub(crate) line: String,
-    /// The question, without its mark.
+    /// The question, without the question mark.
     pub(crate) text: String,
     /// The words for a line that is not confirmed.
     pub(crate) refused: &'static str,

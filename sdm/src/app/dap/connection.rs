@@ -254,7 +254,7 @@ impl<O: Opener> Connection<O> {
         }
     }
 
-    /// Ends the session, after its end was reported to the other clients.
+    /// Ends the session, after the other clients were told of its end.
     fn close(&mut self, policy: EndPolicy) {
         let now = Instant::now();
         let why = "the editor has ended the session";
@@ -325,7 +325,7 @@ impl<O: Opener> Connection<O> {
     }
 }
 
-/// Handles queued input of a client, as long as there is room for the answers and in a relay.
+/// Handles queued input of a client, as long as there is room for the answers, and in the queue of a relay.
 fn take_held(client: &mut Client, relay: Option<&Outlet>) {
     let has_room = |client: &Client| {
         let relay = relay.filter(|_| client.number == 0);
