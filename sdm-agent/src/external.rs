@@ -16,7 +16,7 @@ use crate::error::ManagerError;
 /// The executable of the manager `name`.
 ///
 /// # Errors
-/// There is none on `PATH`, or it belongs to another user than this one or root.
+/// `PATH` has no such executable, or the executable belongs to another user than this one or root.
 pub fn find(name: &str) -> Result<PathBuf, ManagerError> {
     let program = format!("sdm-rm-{name}");
     let found = (!name.contains('/')).then(|| files::search(&program));

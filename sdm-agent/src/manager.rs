@@ -29,13 +29,13 @@ pub trait Manager: Send {
     /// Ends a job, in whatever state it is.
     ///
     /// # Errors
-    /// The manager refuses, with its message.
+    /// The manager refuses to end the job, with its message.
     fn terminate(&mut self, job: &str) -> Result<(), ManagerError>;
 
     /// Changes a job.
     ///
     /// # Errors
-    /// The manager refuses, with its message, or does not support the change.
+    /// The manager refuses the change, with its message, or does not support it.
     fn change(&mut self, job: &str, change: &JobChange) -> Result<(), ManagerError>;
 
     /// The present state of some of its jobs, by number; jobs that it has forgotten are absent.
@@ -51,7 +51,7 @@ pub trait Manager: Send {
     /// Copies the output of a job that has ended, or its errors, into a file.
     ///
     /// # Errors
-    /// There is none, or it cannot be read or written.
+    /// The job has no such output, or the output cannot be read or written.
     fn copy_output(&mut self, job: &Job, errors: bool, to: &mut File) -> Result<(), ManagerError> {
         let id = if errors {
             id::ERROR_PATH

@@ -36,7 +36,7 @@ impl<T: Write + AsFd> WriteFd for T {}
 /// Serves a client until it has ended the session or has disconnected. `ids` is the form of the elements' ids.
 ///
 /// # Errors
-/// The client's bytes are no messages, or the manager's thread is gone.
+/// The client's bytes do not form messages, or the manager's thread has ended.
 pub fn serve(mut client: Client, mut worker: Worker, ids: IdForm) -> io::Result<()> {
     let mut service = Service::new(ids);
     let mut unsent: VecDeque<u8> = VecDeque::new();

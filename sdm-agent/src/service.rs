@@ -117,7 +117,7 @@ impl Service {
     /// Handles bytes of the client.
     ///
     /// # Errors
-    /// The bytes are no messages: the session is over.
+    /// The bytes do not form messages: the session is over.
     pub fn receive(&mut self, now: Instant, bytes: &[u8]) -> Result<(), FrameError> {
         self.wire.receive(bytes);
         self.go_on(now)

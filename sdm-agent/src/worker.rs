@@ -45,7 +45,7 @@ impl Worker {
     /// Starts the thread. It ends after this value is dropped and the pending requests are answered.
     ///
     /// # Errors
-    /// [`io::Error`] where there is no descriptor or no thread.
+    /// [`io::Error`] if the system has no descriptor or thread left.
     pub fn start(mut manager: Box<dyn Manager>) -> io::Result<Self> {
         let (requests, asked) = channel();
         let (said, replies) = channel();
@@ -83,7 +83,7 @@ impl Worker {
     /// The next reply, once for each time that the bell has become readable.
     ///
     /// # Errors
-    /// [`io::Error`] where the thread is gone.
+    /// [`io::Error`] if the thread has ended.
     pub fn reply(&mut self) -> io::Result<Reply> {
         io::Read::read_exact(&mut self.bell, &mut [0])?;
         self.replies.recv().map_err(io::Error::other)

@@ -114,7 +114,7 @@ impl Announcement {
     /// The announcement as a line, without a line end.
     ///
     /// # Errors
-    /// A field is out of its range. No line is printed that [`Self::find`] would refuse.
+    /// A field is out of its range. So [`Self::find`] accepts every line that this function returns.
     pub fn to_line(&self) -> Result<String, AnnouncementError> {
         let line = self.to_string();
         check_length(&line)?;
@@ -135,7 +135,7 @@ impl Announcement {
     /// empty.
     ///
     /// # Errors
-    /// The line contains the start of an announcement, and its rest is malformed.
+    /// The line contains the start of an announcement, but the announcement is malformed.
     pub fn find(line: &str) -> Result<Option<(&str, Self)>, AnnouncementError> {
         let Some(at) = line.rfind(ANNOUNCEMENT_MAGIC) else {
             return Ok(None);

@@ -29,8 +29,8 @@ pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 /// Decodes a command, a reply or an event. All the bytes must be used.
 ///
 /// # Errors
-/// [`PayloadError`]: the bytes are no `T`, bytes are left over, the payload is too long, or its sets need more than
-/// [`SETS_BYTES_MAX`] in total.
+/// [`PayloadError`]: the bytes do not form a `T`, bytes are left over, the payload is too long, or its sets need more
+/// than [`SETS_BYTES_MAX`] in total.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, PayloadError> {
     let read = || postcard::take_from_bytes(bytes);
     if bytes.len() <= PAYLOAD_BYTES_MAX

@@ -19,7 +19,7 @@ const QUOTED_CHARS_MAX: usize = 64;
 /// Checks that a text can be the name or address of a host, whatever its source.
 ///
 /// # Errors
-/// The reason for which it cannot.
+/// The reason for which the text cannot be a host's name or address.
 pub(crate) fn check_name(text: &str) -> Result<(), &'static str> {
     let plain = |it: char| it.is_ascii_alphanumeric() || ".-_@:%".contains(it);
     match text {

@@ -187,7 +187,7 @@ impl HeldLauncher {
     /// standard error.
     ///
     /// # Errors
-    /// [`HoldError`]: the launcher ended before, or takes too long, or gdb cannot hold it.
+    /// [`HoldError`]: the launcher ended before, the processes were not held in time, or gdb cannot hold the launcher.
     pub fn wait(&mut self, pass: &mut dyn FnMut(bool, &[u8])) -> Result<(), HoldError> {
         let deadline = self.started + self.wait;
         loop {

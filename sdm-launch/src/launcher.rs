@@ -34,7 +34,7 @@ pub trait Launcher {
     /// processes. `None` if the launcher starts each process itself and gives it the environment of a rank.
     ///
     /// # Errors
-    /// The hosts of `spec` have no room for so many, or it needs some and there are none.
+    /// The hosts of `spec` have no room for so many processes, or the launcher needs hosts and none are given.
     fn share(
         &self,
         spec: &LaunchSpec,

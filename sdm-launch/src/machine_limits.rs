@@ -40,7 +40,7 @@ fn descriptors_open() -> u64 {
 /// the limit that this process had before.
 ///
 /// # Errors
-/// The limit does not allow it; the error says what would be needed.
+/// The limit cannot be raised so far; the error gives the limit that would be needed.
 pub fn reserve_descriptors(count: u64, who: &str) -> Result<(), LaunchError> {
     let open = descriptors_open();
     let needed = count + open + DESCRIPTORS_SPARE;
@@ -66,7 +66,7 @@ pub fn reserve_descriptors(count: u64, who: &str) -> Result<(), LaunchError> {
 /// started with. `raised` says that the other process raises its soft limit itself.
 ///
 /// # Errors
-/// The limit does not allow it; the error says what would be needed.
+/// The limit does not allow so many descriptors; the error gives the limit that would be needed.
 pub fn check_descriptors_of(who: &str, count: u64, raised: bool) -> Result<(), LaunchError> {
     let now = getrlimit(Resource::RLIMIT_NOFILE).map_err(|error| LaunchError::Limits {
         source: error.into(),
@@ -87,7 +87,7 @@ pub fn check_descriptors_of(who: &str, count: u64, raised: bool) -> Result<(), L
 /// Checks that this machine has room for all that will be started on it.
 ///
 /// # Errors
-/// A limit of the system that does not allow it, and what would be needed.
+/// A limit of the system does not allow what will be started; the error gives the limit that would be needed.
 pub(crate) fn check_room(spec: &LaunchSpec) -> Result<(), LaunchError> {
     check_processes(spec.processes)?;
     check_memory(spec.memory)

@@ -194,7 +194,7 @@ impl Clusters {
     /// Removes a definition.
     ///
     /// # Errors
-    /// There is none of this name, or the file cannot be written.
+    /// No cluster has this name, or the file cannot be written.
     pub fn remove(&mut self, name: &str) -> Result<(), RmError> {
         self.get(name)?;
         self.change(|contents| {
@@ -206,7 +206,7 @@ impl Clusters {
     /// Changes a definition.
     ///
     /// # Errors
-    /// There is none of this name, the result is invalid, or the file cannot be written.
+    /// No cluster has this name, the changed definition is invalid, or the file cannot be written.
     pub fn edit(&mut self, name: &str, how: impl FnOnce(&mut Definition)) -> Result<(), RmError> {
         self.get(name)?;
         let names = self.names();

@@ -38,7 +38,7 @@ pub fn encode(message: &impl Serialize, bytes_max: usize) -> Result<Vec<u8>, Lin
 /// The message that `bytes` begin with; `None` while its line is incomplete.
 ///
 /// # Errors
-/// The line is too long, or no message.
+/// The line is too long, or is not a message of this type.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8], bytes_max: usize) -> Result<Option<T>, LineError> {
     let end = bytes.iter().position(|byte| *byte == b'\n');
     match end {

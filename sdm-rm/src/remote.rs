@@ -28,7 +28,7 @@ const AGENT: &str = "sdm-agent";
 /// The command that starts the agent; its three streams are pipes, and it ends with this process.
 ///
 /// # Errors
-/// There is no such program here, or another user could have put it there.
+/// The program does not exist on this host, or another user could have put it there.
 pub fn command(definition: &Definition) -> Result<Command, AgentError> {
     let mut command = match &definition.host {
         None => here(definition)?,

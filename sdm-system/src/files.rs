@@ -35,7 +35,7 @@ const STICKY: u32 = 0o1000;
 /// opened as they are.
 ///
 /// # Errors
-/// There is no such file, it may not be read, or it is not a plain file: the error says which.
+/// The file does not exist, may not be read, or is not a plain file; the error says which.
 pub fn open(path: &Path) -> io::Result<File> {
     if is_handed_over(path) {
         return File::open(path);
@@ -49,7 +49,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Opens a plain file that this user or root owns, and that nobody else can write to.
 ///
 /// # Errors
-/// As [`open`]; the file is another user's, or others may write to it.
+/// As [`open`]. Also if the file belongs to another user, or others may write to it.
 pub fn open_own(path: &Path) -> io::Result<File> {
     let file = open(path)?;
     let found = file.metadata()?;

@@ -25,7 +25,7 @@ fn address(tracer: u32) -> io::Result<SocketAddr> {
 /// The socket of this process, which listens for clients.
 ///
 /// # Errors
-/// Another process has taken its name, or there is no room for one more descriptor.
+/// Another process has taken the socket's name, or there is no room for one more descriptor.
 pub fn listen() -> io::Result<UnixListener> {
     let listener = UnixListener::bind_addr(&address(std::process::id())?)?;
     listener.set_nonblocking(true)?;
@@ -35,7 +35,7 @@ pub fn listen() -> io::Result<UnixListener> {
 /// Connects to the socket of a tracer.
 ///
 /// # Errors
-/// The process does not listen, or another process has taken its name.
+/// The tracer does not listen, or another process has taken the socket's name.
 pub fn connect(tracer: i32) -> io::Result<UnixStream> {
     let stream = UnixStream::connect_addr(&address(tracer.cast_unsigned())?)?;
     match Peer::of(&stream)?.pid == tracer {

@@ -20,7 +20,7 @@ impl Peer {
     /// The process at the other end of a connected Unix socket.
     ///
     /// # Errors
-    /// [`io::Error`] if it is no Unix socket.
+    /// [`io::Error`] if `socket` is not a Unix socket.
     pub fn of(socket: &impl AsFd) -> io::Result<Self> {
         let found = getsockopt(socket, PeerCredentials)?;
         Ok(Self {
@@ -45,7 +45,7 @@ impl fmt::Display for Peer {
 /// Checks that the process at the other end of a Unix socket runs as this process's user.
 ///
 /// # Errors
-/// [`io::ErrorKind::PermissionDenied`] with the user, if it is another one.
+/// [`io::ErrorKind::PermissionDenied`] if that process runs as another user; the error names the user.
 pub fn check_this_user(socket: &impl AsFd) -> io::Result<()> {
     let peer = Peer::of(socket)?;
     if peer.is_this_user() {

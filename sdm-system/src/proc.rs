@@ -74,7 +74,7 @@ pub fn pids() -> io::Result<impl Iterator<Item = i32>> {
 /// The numeric names in a directory like `/proc`, in no order.
 ///
 /// # Errors
-/// [`io::Error`] if it cannot be read.
+/// [`io::Error`] if the directory cannot be read.
 pub fn pids_in(folder: &Path) -> io::Result<impl Iterator<Item = i32> + use<>> {
     let entries = fs::read_dir(folder)?.flatten();
     Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
@@ -83,7 +83,7 @@ pub fn pids_in(folder: &Path) -> io::Result<impl Iterator<Item = i32> + use<>> {
 /// The contents of a file below `/proc` about the whole machine: `loadavg`, `sys/kernel/hostname`.
 ///
 /// # Errors
-/// [`io::Error`] if there is no such file, or it may not be read.
+/// [`io::Error`] if the file does not exist, or may not be read.
 pub fn of_machine(name: &str) -> io::Result<String> {
     of_machine_in(Path::new("/proc"), name)
 }
@@ -114,7 +114,7 @@ impl Process {
     /// The contents of the process's `stat` file.
     ///
     /// # Errors
-    /// [`io::Error`] if it has ended, or the line is malformed.
+    /// [`io::Error`] if the process has ended, or the line is malformed.
     pub fn stat(&self) -> io::Result<Stat> {
         let line = text(read(&self.path("stat"), TEXT_BYTES_MAX)?);
         Stat::parse(&line).ok_or_else(|| io::ErrorKind::InvalidData.into())
@@ -129,7 +129,7 @@ impl Process {
     /// The contents of the process's `status` file.
     ///
     /// # Errors
-    /// [`io::Error`] if it has ended.
+    /// [`io::Error`] if the process has ended.
     pub fn status(&self) -> io::Result<Status> {
         Ok(Status(text(read(&self.path("status"), TEXT_BYTES_MAX)?)))
     }
@@ -137,7 +137,7 @@ impl Process {
     /// The kernel's name for the process, at most 15 bytes.
     ///
     /// # Errors
-    /// [`io::Error`] if it has ended.
+    /// [`io::Error`] if the process has ended.
     pub fn name(&self) -> io::Result<String> {
         let name = text(read(&self.path("comm"), TEXT_BYTES_MAX)?);
         Ok(name.strip_suffix('\n').unwrap_or(&name).to_owned())
@@ -146,7 +146,7 @@ impl Process {
     /// The non-empty words of the process's command line; none for a kernel thread and for a zombie.
     ///
     /// # Errors
-    /// [`io::Error`] if it has ended, or its memory may not be read.
+    /// [`io::Error`] if the process has ended, or its memory may not be read.
     pub fn words(&self) -> io::Result<Vec<String>> {
         let bytes = self.read_of_memory("cmdline", COMMAND_BYTES_MAX)?;
         let words = bytes.split(|byte| *byte == 0);
@@ -157,7 +157,7 @@ impl Process {
     /// The environment variables with which the process was started, in order.
     ///
     /// # Errors
-    /// [`io::Error`] if it has ended, or its memory may not be read.
+    /// [`io::Error`] if the process has ended, or its memory may not be read.
     pub fn environment(&self) -> io::Result<Vec<(OsString, OsString)>> {
         let bytes = self.read_of_memory("environ", ENVIRONMENT_BYTES_MAX)?;
         let variables = bytes.split(|byte| *byte == 0).filter_map(|variable| {
@@ -174,7 +174,7 @@ impl Process {
     /// The memory mappings of the process by ascending address. Malformed lines are left out.
     ///
     /// # Errors
-    /// [`io::Error`] if it has ended, or its memory may not be read.
+    /// [`io::Error`] if the process has ended, or its memory may not be read.
     pub fn maps(&self) -> io::Result<Vec<Mapping>> {
         let bytes = self.read_of_memory("maps", MAPS_BYTES_MAX)?;
         Ok(mappings(&bytes))
@@ -183,7 +183,7 @@ impl Process {
     /// Path of the process's program, as the kernel names it: followed by ` (deleted)` if the file is gone.
     ///
     /// # Errors
-    /// [`io::Error`] if it has ended, or may not be inspected.
+    /// [`io::Error`] if the process has ended, or may not be inspected.
     pub fn program(&self) -> io::Result<PathBuf> {
         fs::read_link(self.path("exe")).or_else(|error| match self.living_thread() {
             Some(thread) => fs::read_link(thread.path("exe")),
@@ -244,7 +244,7 @@ impl Process {
     /// The ids of the process's threads, in no order.
     ///
     /// # Errors
-    /// [`io::Error`] if it has ended.
+    /// [`io::Error`] if the process has ended.
     pub fn thread_ids(&self) -> io::Result<impl Iterator<Item = i32> + use<>> {
         pids_in(&self.path("task"))
     }
@@ -302,7 +302,7 @@ impl Process {
     /// Number of open descriptors of the process.
     ///
     /// # Errors
-    /// [`io::Error`] if it has ended, or its descriptors may not be read.
+    /// [`io::Error`] if the process has ended, or its descriptors may not be read.
     pub fn descriptor_count(&self) -> io::Result<usize> {
         Ok(fs::read_dir(self.path("fd"))?.count())
     }

@@ -143,7 +143,7 @@ pub fn withdraw_all() {
 /// Opens a private file of this user. It does not follow symbolic links, and does not wait for pipes.
 ///
 /// # Errors
-/// There is no such file, or it is not private: the error names the fault.
+/// The file does not exist, or is not private; the error names the fault.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let mut options = OpenOptions::new();

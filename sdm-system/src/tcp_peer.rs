@@ -19,7 +19,8 @@ const LISTENS: &str = "0A";
 /// Checks that the other end of a loopback connection belongs to this user or root.
 ///
 /// # Errors
-/// [`io::ErrorKind::PermissionDenied`] if it is another user's, or if the kernel does not name the owner.
+/// [`io::ErrorKind::PermissionDenied`] if the other end belongs to another user, or if the kernel does not name its
+/// owner.
 pub fn check(stream: &TcpStream) -> io::Result<()> {
     let (ours, theirs) = (stream.local_addr()?, stream.peer_addr()?);
     let look = || {

@@ -58,7 +58,7 @@ impl Target {
     /// the host.
     ///
     /// # Errors
-    /// There is no such manager, or none for such a job.
+    /// There is no such manager, or no manager for such a job.
     pub fn of(server_type: &str, request: &JobRequest) -> Result<Self, TargetError> {
         let by_type = server_type.strip_prefix(PREFIX).unwrap_or(server_type);
         let by_job = request

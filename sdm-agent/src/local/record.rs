@@ -160,7 +160,7 @@ impl Records {
 /// Reads the order of a job.
 ///
 /// # Errors
-/// There is no record, or it cannot be read.
+/// The job has no record, or the record cannot be read.
 pub fn order(folder: &Path) -> io::Result<Order> {
     read(&folder.join("order.json"))
 }
@@ -168,7 +168,7 @@ pub fn order(folder: &Path) -> io::Result<Order> {
 /// Reads the state of a job. The file does not exist before its runner has started.
 ///
 /// # Errors
-/// There is no record, or it cannot be read.
+/// The job has no state yet, or the state cannot be read.
 pub fn state(folder: &Path) -> io::Result<State> {
     read(&folder.join("state.json"))
 }

@@ -71,7 +71,7 @@ impl Slurm {
     /// The Slurm on `PATH`, as this user sees it.
     ///
     /// # Errors
-    /// One of its programs is not on `PATH`; the error names it.
+    /// One of Slurm's programs is not on `PATH`; the error names the program.
     pub fn new() -> Result<Self, ManagerError> {
         for program in ["squeue", "sinfo", "scontrol", "sbatch", "scancel"] {
             find(program)?;

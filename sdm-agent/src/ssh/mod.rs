@@ -64,7 +64,7 @@ impl Ssh {
     /// for the path that it has here.
     ///
     /// # Errors
-    /// There are no hosts, or `program` is `None` and this program's own path is unknown.
+    /// `hosts` is empty, or `program` is `None` and the path of this program is unknown.
     pub fn new(
         hosts: &[HostShare],
         options: Vec<String>,

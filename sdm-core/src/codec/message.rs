@@ -97,7 +97,7 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) -> Result<(), Encode
 /// Reads a message, which must use all the bytes; payloads share `bytes`.
 ///
 /// # Errors
-/// Bytes that are no message.
+/// The bytes do not form a message.
 pub fn decode_message(bytes: &Bytes) -> Result<Message, DecodeError> {
     let r = &mut Reader::new(bytes);
     let message = match r.u8("message kind")? {

@@ -86,7 +86,7 @@ impl<'a> Writer<'a> {
     /// Ends the writing.
     ///
     /// # Errors
-    /// The first value that was above its bound; the written bytes are useless then.
+    /// The first value that exceeded its bound; the written bytes are useless then.
     pub fn finish(self) -> Result<(), EncodeError> {
         self.overflow.map_or(Ok(()), Err)
     }
@@ -270,7 +270,7 @@ impl<'a> Reader<'a> {
     /// Reads a truth value: one byte, 0 or 1.
     ///
     /// # Errors
-    /// No byte is left, or it is neither 0 nor 1.
+    /// No byte is left, or the byte is neither 0 nor 1.
     pub fn bool(&mut self, what: &'static str) -> Result<bool, DecodeError> {
         let offset = self.at;
         match self.u8(what)? {
@@ -329,7 +329,7 @@ impl<'a> Reader<'a> {
     /// A text, at most `max` bytes.
     ///
     /// # Errors
-    /// As [`Reader::slice`], and bytes that are no UTF-8.
+    /// As [`Reader::slice`], and for bytes that are not UTF-8.
     pub fn text(&mut self, what: &'static str, max: usize) -> Result<&'a str, DecodeError> {
         let offset = self.at;
         std::str::from_utf8(self.slice(what, max)?)
@@ -349,8 +349,8 @@ impl<'a> Reader<'a> {
     /// A set that is coded relative to `base`.
     ///
     /// # Errors
-    /// Bytes that are no set, one above its bounds, or one with which the sets of this buffer own
-    /// more than [`SETS_BYTES_MAX`].
+    /// The bytes do not form a set, the set exceeds its bounds, or the sets of this buffer together exceed
+    /// [`SETS_BYTES_MAX`].
     pub fn set_from(&mut self, base: u32, what: &'static str) -> Result<IdSet, DecodeError> {
         self.decode_set(base, what, self.at)
     }

@@ -22,7 +22,7 @@ pub fn encode_slice(slice: &[PlanEntry], out: &mut Vec<u8>) -> Result<(), Encode
 /// Reads a slice, which must use all the bytes. It does not check that the slice is a tree; the receiver does.
 ///
 /// # Errors
-/// Bytes that are no slice.
+/// The bytes do not form a slice.
 pub fn decode_slice(bytes: &Bytes) -> Result<Vec<PlanEntry>, DecodeError> {
     let r = &mut Reader::new(bytes);
     let slice = read_slice(r)?;

@@ -53,8 +53,7 @@ impl<T: Transport> MemberDriver<T> {
     /// descriptor is ready, and now and then.
     ///
     /// # Errors
-    /// [`io::Error`] where the transport cannot wait for events; the inner [`Unreached`] where the front-end was not
-    /// reached.
+    /// [`io::Error`] if the transport cannot wait for events; the inner [`Unreached`] if the front-end was not reached.
     pub fn reach_front_end(
         &mut self,
         places: &[ConnectionString],

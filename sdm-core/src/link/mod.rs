@@ -189,8 +189,8 @@ impl Link {
     /// Queues a message in its lane; it may be called before the link is up.
     ///
     /// # Errors
-    /// [`LinkError::Encode`] where the message is above a bound, and the link stays as it was;
-    /// any other ends the link: the queue is at its bound, or it had ended before.
+    /// [`LinkError::Encode`] if the message exceeds a bound; the link stays as it was. Any other error ends the link:
+    /// its queue exceeds a bound, or the link had ended before.
     pub fn send(&mut self, message: &Message) -> Result<(), LinkError> {
         if let Stage::Failed(error) = &self.stage {
             return Err(error.clone());

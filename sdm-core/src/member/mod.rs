@@ -309,7 +309,7 @@ impl Member {
     /// At the root: begins the session; see [`Node::start`].
     ///
     /// # Errors
-    /// A plan that is no tree.
+    /// The plan is not a tree, or is too large to be sent.
     pub fn start(
         &mut self,
         now: Instant,

@@ -81,7 +81,7 @@ pub(super) fn outcome(stream: &TcpStream) -> io::Result<bool> {
 /// A socket that listens, for another process to accept from; see [`super::Transport::listen`].
 ///
 /// # Errors
-/// No port was free, or the address is not ours.
+/// No port was free, or the address does not belong to this host.
 pub fn listener(
     at: &ConnectionString,
     port_tries: u16,

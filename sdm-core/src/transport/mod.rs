@@ -103,7 +103,7 @@ pub trait Transport {
     /// all. Port 0 stands for any free port. Returns the address at which it listens.
     ///
     /// # Errors
-    /// No port was free, or the address is not ours.
+    /// No port was free, or the address does not belong to this host.
     fn listen(&mut self, at: &ConnectionString, port_tries: u16) -> io::Result<ConnectionString>;
 
     /// Ends all listening; connections stay.
@@ -116,13 +116,13 @@ pub trait Transport {
     /// Sends bytes from the front of `bytes`. Returns the number of bytes sent.
     ///
     /// # Errors
-    /// `WouldBlock` where none can be sent now; otherwise the connection is broken.
+    /// `WouldBlock` if no byte can be sent now; any other error means that the connection is broken.
     fn send(&mut self, conn: ConnId, bytes: &[u8]) -> io::Result<usize>;
 
     /// Receives into `buf`. Returns the number of bytes, 0 at the end of the stream.
     ///
     /// # Errors
-    /// `WouldBlock` where no bytes are available; otherwise the connection is broken.
+    /// `WouldBlock` if no bytes are available; any other error means that the connection is broken.
     fn recv(&mut self, conn: ConnId, buf: &mut [u8]) -> io::Result<usize>;
 
     /// True if the other host has not acknowledged repeated retransmissions: it is

@@ -126,7 +126,7 @@ impl TcpTransport {
     /// closes. The owner reads or writes until `WouldBlock`, and forgets it before closing it.
     ///
     /// # Errors
-    /// The system cannot watch it (a regular file), or neither direction was asked for.
+    /// The system cannot watch the descriptor (for example a regular file), or neither direction was requested.
     pub fn watch(&mut self, fd: ForeignFd, readable: bool, writable: bool) -> io::Result<()> {
         let interest = match (readable, writable) {
             (true, true) => Interest::READABLE | Interest::WRITABLE,
@@ -154,7 +154,7 @@ impl TcpTransport {
     /// Accepts from a socket that listens already.
     ///
     /// # Errors
-    /// The system cannot watch it.
+    /// The system cannot watch the socket.
     pub fn listen_on(&mut self, socket: std::net::TcpListener) -> io::Result<()> {
         socket.set_nonblocking(true)?;
         self.add_listener(Listener::Tcp(mio::net::TcpListener::from_std(socket)))

@@ -110,8 +110,8 @@ impl Samples {
             .map(|(seen, held)| (seen, &held.tasks))
     }
 
-    /// Tasks with stacks that the merged answer has no room for, and the number of times that their threads were seen in
-    /// these stacks.
+    /// Tasks with stacks that the merged answer has no room for, and the number of times that their threads were seen
+    /// in these stacks.
     #[must_use]
     pub fn others(&self) -> (&IdSet, u64) {
         (&self.capped.others, self.capped.others_count)

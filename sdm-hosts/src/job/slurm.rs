@@ -111,7 +111,7 @@ pub(super) fn knows(number: i32, glance: bool) -> bool {
 /// The processes of a job's only step, or of the step `step`.
 ///
 /// # Errors
-/// Slurm knows no such step of this user's, several that can be meant, or does not say where its ranks are.
+/// This user has no such step, or several steps can be meant. Or Slurm does not report where the ranks of the step are.
 pub(super) fn find(id: &str, step: Option<u32>, uid: u32) -> Result<Job, JobError> {
     let whole = step.map_or_else(|| id.to_owned(), |step| format!("{id}.{step}"));
     let none = |what: String| JobError::NoSrun {

@@ -238,7 +238,7 @@ fn level_of(name: &str) -> Option<Level> {
 /// The server that has written a rendezvous file.
 ///
 /// # Errors
-/// [`RejectedFile`]: the file cannot be read or is not this user's, or its server has ended or cannot be asked.
+/// [`RejectedFile`]: the file cannot be read or belongs to another user, or its server has ended or cannot be queried.
 pub(super) fn read(file: &Path) -> Result<Rendezvous, RejectedFile> {
     let text = text_of(file)?;
     let name = file.file_name().and_then(|name| name.to_str());

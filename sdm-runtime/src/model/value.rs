@@ -166,7 +166,7 @@ impl AttributeType {
     /// Parses a value from its text on the wire.
     ///
     /// # Errors
-    /// The text is no value of the type, is out of its bounds, or is too long.
+    /// The text is not a value of the type, is out of the type's bounds, or is too long.
     pub fn read(&self, text: &str) -> Result<Value, ValueError> {
         if text.len() > VALUE_BYTES_MAX {
             return Err(ValueError::TooLong(text.len()));

@@ -156,7 +156,7 @@ impl Agent {
     /// arrived, or while the output is full: nothing is read then.
     ///
     /// # Errors
-    /// The bytes are no messages; the session is to be closed.
+    /// The bytes do not form messages; the session is to be closed.
     pub fn poll(&mut self) -> Result<Option<(u32, Command)>, FrameError> {
         while self.phase != Phase::Ended && self.output.len() < OUTPUT_BYTES_MAX {
             let Some(message) = self.decoder.poll()? else {

@@ -65,7 +65,7 @@ impl Client {
     /// document's it follows the number before, and skips numbers in use.
     ///
     /// # Errors
-    /// The dialect has no such command, or it is too long.
+    /// The dialect has no such command, or the command is too long.
     pub fn send(&mut self, command: Command) -> Result<u32, ClientError> {
         let mut tid = if self.dialect == Dialect::Ptp {
             0

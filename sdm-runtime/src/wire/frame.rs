@@ -74,7 +74,7 @@ impl Decoder {
     /// The next message; `None` until one is whole.
     ///
     /// # Errors
-    /// The bytes are no message; every later call says the same.
+    /// The bytes do not form a message; every later call returns the same error.
     pub fn poll(&mut self) -> Result<Option<Message>, FrameError> {
         if let Some(error) = &self.broken {
             return Err(error.clone());

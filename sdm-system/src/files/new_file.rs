@@ -115,8 +115,8 @@ pub enum Writing {
 /// yet, as [`replace`] requires.
 ///
 /// # Errors
-/// There is something other than a file, or another user's file. Or it is a link, or has a second name, in a
-/// directory to which others may write.
+/// The path is not that of a file, or the file belongs to another user. In a directory to which others may write, also
+/// if the path is a link or the file has a second name.
 pub fn open_to_write(path: &Path, writing: Writing) -> io::Result<File> {
     let mut options = OpenOptions::new();
     match writing {

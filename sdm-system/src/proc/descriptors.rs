@@ -9,7 +9,7 @@ impl Process {
     /// The file of a descriptor of the process, as the kernel names it: a path, or `pipe:[4711]`.
     ///
     /// # Errors
-    /// [`io::Error`] if there is no such descriptor, or it may not be read.
+    /// [`io::Error`] if the process has no such descriptor, or it may not be read.
     pub fn descriptor(&self, number: u64) -> io::Result<PathBuf> {
         fs::read_link(self.path(&format!("fd/{number}")))
     }
@@ -26,7 +26,7 @@ impl Process {
     /// The numbers of the process's descriptors, in no order.
     ///
     /// # Errors
-    /// [`io::Error`] if it has ended, or may not be inspected.
+    /// [`io::Error`] if the process has ended, or may not be inspected.
     pub fn descriptors(&self) -> io::Result<impl Iterator<Item = i32> + use<>> {
         pids_in(&self.path("fd"))
     }
