@@ -49,7 +49,8 @@ impl Participants {
     }
 }
 
-/// Items of a call as a slice: processes, infos or bytes. It is empty for null, and if there are more than accepted.
+/// Items of a call as a slice: processes, infos or bytes. The slice is empty for null, and for more than [`ITEMS_MAX`]
+/// items.
 ///
 /// # Safety
 /// `start` must point to `count` items, or be null.

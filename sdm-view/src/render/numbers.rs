@@ -12,7 +12,8 @@ const ROWS_MAX: usize = 16;
 /// Maximum length of a histogram's bars, in characters.
 const BAR_MAX: u64 = 40;
 
-/// The distinct values, and the tasks that are alone with one.
+/// The lines of an evaluated expression: its distinct values with their tasks, at most [`ROWS_MAX`], and a line about
+/// the other values.
 pub(super) fn values(page: &Page<'_>, expression: &str, values: &[(IdSet, String)]) -> Vec<String> {
     let whole: u64 = values.iter().map(|(tasks, _)| tasks.len()).sum();
     let all = IdSet::union_all(values.iter().map(|(tasks, _)| tasks));

@@ -70,7 +70,7 @@ struct Figures {
 }
 
 impl Figures {
-    /// The quantile of the round times, in microseconds: the given part (0 to 1) of all rounds took at most so long.
+    /// The quantile of the round times, in microseconds: the given part (0 to 1) of all rounds took at most this time.
     fn quantile(&self, part: f64) -> u128 {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let rank = (part * self.times.len() as f64).ceil() as usize;

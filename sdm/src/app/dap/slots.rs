@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// Maximum number of queued messages of one sender, each of at most one read.
+/// Maximum number of queued messages of one sender, each with the bytes of at most one read call.
 const PIECES_MAX: usize = 16;
 
 /// The slots of one sender, which waits while all are taken.
