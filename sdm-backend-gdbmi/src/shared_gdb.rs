@@ -64,7 +64,7 @@ pub(crate) struct SharedGdb {
 struct SharingTask {
     task: TaskId,
     driver: Driver,
-    /// The attached process, until gdb has detached from it.
+    /// The attached process; `None` once gdb has detached from it.
     held: Option<Held>,
     /// True if the task is counted in `missable_count`.
     is_missable: bool,

@@ -53,12 +53,12 @@ pub(crate) struct Task {
     /// The program that this process started, so that it can be killed as a last resort; `None` for other programs.
     started: Option<Identity>,
     attached: bool,
-    /// The process to which gdb attaches, until gdb has detached.
+    /// The process to which gdb attaches; `None` for other tasks, and after gdb has detached.
     held: Option<Held>,
     pulse: LivenessTimer,
-    /// The processor binding of the program, which gdb shares until it has started the program.
+    /// The processor binding of the program, shared by gdb until it has started the program; `None` if none.
     binding: Option<Box<Binding>>,
-    /// The program after a detach, until it ends.
+    /// The program after a detach, until it ends; `None` at other times.
     left: Option<DetachedProgram>,
     left_end: Option<DetachedEnd>,
     /// The parent that has seized the program; `None` if the program was started under a gdb.

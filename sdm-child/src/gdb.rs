@@ -130,11 +130,11 @@ enum GdbProcess {
 pub struct GdbChild {
     process: GdbProcess,
     status: Option<ExitStatus>,
-    /// The pipe for commands; closing it ends gdb.
+    /// The pipe for commands; `None` once it is closed, which ends gdb.
     pub stdin: Option<OwnedFd>,
-    /// The pipe from which gdb's MI records are read.
+    /// The pipe from which gdb's MI records are read; `None` once it is closed.
     pub stdout: Option<OwnedFd>,
-    /// The pipe from which gdb's output outside MI is read.
+    /// The pipe from which gdb's output outside MI is read; `None` once it is closed.
     pub stderr: Option<OwnedFd>,
 }
 

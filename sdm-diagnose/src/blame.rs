@@ -198,7 +198,7 @@ impl Blocked<'_> {
 
     /// Returns the only rank outside the largest operation, the only rank that it waits for, and the call in which this
     /// other rank waits for it. The call is that of the largest operation. If the two ranks form a cycle, it can be any
-    /// collective operation of the other rank.
+    /// collective operation of the other rank. None if there are no two such ranks.
     ///
     /// One of the two is wrong: either the first communicates once too often, or the other has left that call out. The
     /// stacks cannot tell which.

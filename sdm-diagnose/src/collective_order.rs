@@ -51,7 +51,8 @@ pub(super) fn may_be_right(one: &CollectiveGroup) -> bool {
     one.communicator.is_some() || !needs_all(&one.name)
 }
 
-/// The verdict on ranks that wait for messages from ranks in `MPI_Finalize`, which send no more.
+/// The verdict on ranks that wait for messages from ranks in `MPI_Finalize`, which send no more. None if there are
+/// none.
 pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let at_end = needs.at_end();
     let is_at_end = |rank: &u32| at_end.contains(TaskId(*rank));
@@ -122,7 +123,7 @@ pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
 }
 
 /// The verdict on ranks in `MPI_Finalize` for which other ranks wait, in an operation of a communicator to which they
-/// belong.
+/// belong. None if there are none.
 pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verdict> {
     let at_end = needs.at_end();
     let found = needs.gatherings.iter().filter_map(|one| {

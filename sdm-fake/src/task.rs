@@ -66,7 +66,7 @@ pub(super) struct Life {
     values: Vec<(String, String)>,
     /// Variable objects: the expression of each, and its last value.
     pub(super) objects: BTreeMap<String, (String, String)>,
-    /// The variables at the last probe.
+    /// The variables at the last probe; `None` before the first one.
     pub(super) probed: Option<Vec<Variable>>,
     /// The line after the last listed line; 0 if no line was listed.
     pub(super) listed: u32,

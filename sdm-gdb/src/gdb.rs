@@ -68,7 +68,7 @@ impl Gdb {
         }
     }
 
-    /// The budget of an inspection, if this is one.
+    /// The budget of the inspection; `None` if this operation is not an inspection.
     pub(super) fn budget(&self) -> Option<&Budget> {
         self.budget.as_deref()
     }

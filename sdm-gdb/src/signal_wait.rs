@@ -47,8 +47,8 @@ impl Gdb {
         threads.values().any(|it| it.has_pending(signal))
     }
 
-    /// Waits until `found` gives a result, for `wait` and then as long as the stop is coming. `incomplete_wait` bounds
-    /// the time for a thread that cannot be stopped.
+    /// Waits until `found` gives a result, for `wait` and then as long as the stop is coming; `None` if it gives none.
+    /// `incomplete_wait` bounds the time for a thread that cannot be stopped.
     pub(super) async fn until_told<T>(
         &self,
         wait: Duration,

@@ -17,7 +17,7 @@ const REMOVED: &str = " (deleted)";
 pub(crate) struct Space {
     mappings: Vec<Mapping>,
     code: Vec<Code>,
-    /// File name of the program, without directories.
+    /// File name of the program, without directories; `None` if unknown.
     program: Option<String>,
     /// The addresses of the program that the kernel records; `None` if unknown.
     image: Option<Image>,

@@ -126,6 +126,7 @@ impl Executor {
     }
 
     /// Like `execute`. If no task needs any time and all answers are equal, the common answer is returned at once.
+    /// `None` if the tasks answer later.
     pub(crate) fn execute_at_once(
         &mut self,
         now: u64,

@@ -83,7 +83,7 @@ fn run_caught(seed: u64, options: Options) -> Result<Report, Box<Broken>> {
     })
 }
 
-/// Runs one seed twice. Both runs must be equal.
+/// Runs one seed twice. Returns the failure of a run, or that the two runs differ; `None` if both are equal.
 fn replay(seed: u64, args: &Args) -> Option<(u64, Box<Broken>)> {
     let first = run_caught(seed, args.options());
     let second = run_caught(seed, args.options());

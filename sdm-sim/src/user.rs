@@ -121,7 +121,7 @@ impl World {
         self.give(spec, tasks, sync, padding);
     }
 
-    /// Sends a command of the user; returns its id.
+    /// Sends a command of the user. Returns its id; `None` if the front-end is gone.
     pub(crate) fn give(
         &mut self,
         spec: Spec,

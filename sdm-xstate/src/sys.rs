@@ -22,7 +22,7 @@ const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
 const FD_CLOEXEC: c_int = 1;
 const F_SETFD: c_int = 2;
 const F_GET_SEALS: c_int = 1034;
-/// The seals of the memory file that this library was loaded from. No other inherited file has them.
+/// The seals of the memory file that this library was loaded from. No other inherited file has these seals.
 const SEALS: c_int = 0xf;
 /// Prefix of the path of the file that this library was loaded from.
 pub(crate) const OWN_NAME: &[u8] = b"/proc/self/fd/";

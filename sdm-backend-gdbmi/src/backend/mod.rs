@@ -173,7 +173,7 @@ impl GdbBackend {
             .push_back(BackendOutput::Answer { id, task, result });
     }
 
-    /// Begins a command of one task. Returns the slot that must be settled afterwards.
+    /// Begins a command of one task. Returns the slot to settle afterwards; `None` if there is none.
     fn execute_one(
         &mut self,
         now: Instant,

@@ -143,7 +143,7 @@ impl GdbBackend {
         Ok(self.add(now, [task], Box::new(task_of)))
     }
 
-    /// Attaches one gdb to the processes of all these tasks; returns its slot.
+    /// Attaches one gdb to the processes of all these tasks. Returns its slot; `None` if no gdb could be started.
     pub(super) fn attach_all(
         &mut self,
         now: Instant,

@@ -31,8 +31,8 @@ const KEPT_BYTES: usize = 4 << 10;
 pub(crate) struct GdbIo {
     /// The process; `None` until it is started.
     child: Option<GdbChild>,
-    /// Becomes readable when gdb ends. The end of its output does not show this, as child processes of gdb can keep the
-    /// output open.
+    /// Becomes readable when gdb ends; `None` without a gdb. The end of gdb's output does not show this, as child
+    /// processes of gdb can keep the output open.
     pidfd: Option<OwnedFd>,
     end: GdbEnd,
     /// Time of the next attempt to reap gdb; `None` if none is due.

@@ -192,7 +192,7 @@ fn output_ends_although_a_grandchild_keeps_it_open() {
     let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
 }
 
-/// Index of the event that marks all output before this run's stop as delivered.
+/// Index of the event that marks all output before this run's stop as delivered; `None` if there is none yet.
 fn complete_at(harness: &Harness, run: CommandId) -> Option<usize> {
     let wanted = Event::OutputComplete { command: run.0 };
     let mut events = harness.events.iter();

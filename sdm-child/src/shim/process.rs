@@ -49,7 +49,7 @@ pub struct Shim {
     server: Option<i32>,
     config: StartConfig,
     preload: Option<Option<Preload>>,
-    /// The program's ends of its streams, held open until the program has opened them.
+    /// The program's ends of its streams, held open until the program has opened them; `None` from then on.
     ends: Option<ProgramEnds>,
     /// The pid of the gdb that was started last; `None` if there is none.
     gdb: Option<i32>,

@@ -65,7 +65,7 @@ pub(crate) struct Tracer {
     /// Becomes readable when a thread or the program changes state.
     changes: SignalFd,
     watch: Watch,
-    /// The thread that is about to ask for its rank, and is stopped until the rank is known.
+    /// The thread that is about to ask for its rank, and is stopped until the rank is known; `None` if there is none.
     asks_rank: Option<i32>,
     /// The stopped thread that needs a debugger, and the cause; `None` if there is none.
     stands: Option<(i32, Cause)>,
@@ -77,7 +77,8 @@ pub(crate) struct Tracer {
     is_loose: bool,
     /// Signals to send again once the threads are released: process, thread and signal.
     again: Vec<(i32, i32, i32)>,
-    /// The exit status of the started process, while processes that it has started are being released.
+    /// The exit status of the started process, while processes that it has started are being released; `None` at other
+    /// times.
     status: Option<i32>,
     /// True if the process that used MPI last has ended before `MPI_Finalize`.
     before_finalize: bool,

@@ -105,7 +105,8 @@ impl Tracer {
     }
 }
 
-/// Waits until the wrapper has the program's streams, or has ended, and returns its last message.
+/// Waits until the wrapper has the program's streams, or has ended. Returns the wrapper's last message; `None` if it
+/// wrote none.
 ///
 /// `spawn` returns in the middle of the wrapper's own `exec`. If the process were seized by then, that `exec` would be
 /// reported, and would be taken for the program's.

@@ -99,9 +99,10 @@ struct Functions {
     abort: Option<u64>,
     exit: Option<u64>,
     check_error: Option<u64>,
-    /// Address of the variable for the program's progress in the library that checks the use of MPI.
+    /// Address of the variable for the program's progress in the library that checks the use of MPI; `None` without
+    /// this library.
     check_stage: Option<u64>,
-    /// Address of the variable for the program's progress in Open MPI.
+    /// Address of the variable for the program's progress in Open MPI; `None` without Open MPI.
     open_mpi_state: Option<u64>,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct NamedObjects {
     pub(super) communicator: Option<Communicator>,
     /// The windows and groups that the call names.
     pub(super) others: Vec<Named>,
-    /// The argument `peer_comm` of `MPI_Intercomm_create`, as read.
+    /// The argument `peer_comm` of `MPI_Intercomm_create`, as read; `None` in other calls, or if it could not be read.
     pub(super) peers: Option<ReadArgument>,
 }
 
@@ -34,11 +34,11 @@ pub(super) type ReadArgument = (String, Option<Value>, Known);
 /// The sources from which the arguments of a call can be read.
 pub(super) struct ArgumentSources<'a> {
     pub(super) user: &'a GdbFrame,
-    /// The argument expressions from the program's source line.
+    /// The argument expressions from the program's source line; `None` if they could not be read there.
     pub(super) in_source: Option<&'a [String]>,
     /// The arguments from the function's own debug information.
     pub(super) own: &'a [Variable],
-    /// Index of the function's frame, as in [`CallFrames`].
+    /// Index of the function's frame, as in [`CallFrames`]; `None` if there is none.
     pub(super) innermost: Option<usize>,
 }
 
@@ -143,7 +143,8 @@ fn is_object(role: ArgumentRole) -> bool {
     matches!(role, ArgumentRole::Communicator | ArgumentRole::Window)
 }
 
-/// MPICH's handle as an argument that is compared between tasks and not shown; used if nothing else is known.
+/// MPICH's handle as an argument that is compared between tasks and not shown; used if nothing else is known. `None` in
+/// Open MPI, which has addresses.
 fn handle_of(communicator: Communicator) -> Option<CallArgument> {
     match communicator {
         Communicator::Handle(handle) => {

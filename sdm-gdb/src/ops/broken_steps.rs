@@ -15,7 +15,8 @@ use crate::state::activity::{Began, RunKind, StackFrame};
 /// Maximum number of frames between a breakpoint and the frame of the step.
 const FRAMES_MAX: u32 = 64;
 
-/// Resumes the program as before; returns the reason of the stop if the step has ended here.
+/// Resumes the program as before. Returns the reason of the stop if the step has ended here or the program cannot be
+/// resumed; `None` if the program runs on.
 pub(super) async fn go_on_or_end(gdb: &Gdb) -> Option<StopReason> {
     let kind = gdb.get().activity.run_kind();
     let began = gdb.get().breakpoints.began.clone();
@@ -37,7 +38,7 @@ pub(super) async fn go_on_or_end(gdb: &Gdb) -> Option<StopReason> {
 }
 
 /// Makes the next step of a command with several steps. Returns the reason of the stop if no step is left, or if the
-/// task cannot be resumed.
+/// task cannot be resumed; `None` if it runs on.
 pub(super) async fn stepped(gdb: &Gdb) -> Option<StopReason> {
     let kind = gdb.get().activity.run_kind();
     let left = gdb.get().breakpoints.began.as_ref().map_or(0, |it| it.left);
@@ -53,7 +54,7 @@ pub(super) async fn stepped(gdb: &Gdb) -> Option<StopReason> {
 }
 
 /// Makes steps in the frame to which the task has returned. Returns the reason of the stop if the steps are complete,
-/// or if the task cannot be resumed.
+/// or if the task cannot be resumed; `None` if it runs on.
 pub(super) async fn stepped_out(gdb: &Gdb, step: StepKind, count: u32) -> Option<StopReason> {
     let id = gdb.get().activity.run_id();
     let began = gdb.get().breakpoints.began.clone();

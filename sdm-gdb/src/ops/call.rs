@@ -149,8 +149,8 @@ async fn read_call(
 
 /// The frames of a thread that belong to a call.
 struct CallFrames {
-    /// Index of the innermost frame of the function that takes its arguments by value. Frames of the same name outside
-    /// it can be a Fortran binding, or a wrapper between the program and MPI.
+    /// Index of the innermost frame of the function that takes its arguments by value; `None` if there is none. Frames
+    /// of the same name outside it can be a Fortran binding, or a wrapper between the program and MPI.
     innermost: Option<usize>,
     /// True if the user's own frame has called the function, with no frame in between.
     is_direct: bool,

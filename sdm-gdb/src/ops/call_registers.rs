@@ -30,7 +30,8 @@ pub(super) struct CallRegisters {
     caller: u64,
 }
 
-/// Finds the places of the arguments of the frame with this index, from its function's code.
+/// Finds the places of the arguments of the frame with this index, from its function's code. `None` if this is not
+/// possible, as for a Fortran binding, which takes its arguments by reference.
 pub(super) async fn kept(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -103,7 +104,7 @@ async fn code(gdb: &Gdb, thread: &ReadThread, frame: &GdbFrame) -> Result<Functi
     Ok(code)
 }
 
-/// The function that an instruction calls: `call   0x8ed20 <__stack_chk_fail@plt>`.
+/// The function that an instruction calls: `call   0x8ed20 <__stack_chk_fail@plt>`; `None` for another instruction.
 fn called(instruction: &str) -> Option<&str> {
     let target = instruction.strip_prefix("call")?.split_once('<')?.1;
     target.split(['@', '+', '>']).next()

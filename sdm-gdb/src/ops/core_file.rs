@@ -25,7 +25,7 @@ use sdm_mi::Results;
 pub struct CoreFile {
     /// The core file's path.
     pub core: PathBuf,
-    /// Path of its program.
+    /// Path of the program that the core file is of.
     pub program: PathBuf,
 }
 

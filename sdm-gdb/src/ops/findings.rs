@@ -158,7 +158,7 @@ pub(super) fn inside(found: &Finding, inside: Option<String>) -> Option<String> 
     inside.and_then(called_by_user)
 }
 
-/// The function, if the user has called it: `memcpy`, but not a check that the compiler has inserted before an
+/// The function, if the user has called it: `memcpy`. `None` for a check that the compiler has inserted before an
 /// access.
 fn called_by_user(inside: String) -> Option<String> {
     let name = last_name(&inside).trim_start_matches('_');

@@ -38,7 +38,7 @@ pub(crate) struct GdbFrame {
     module: String,
     /// The function named by the caller's call instruction; `None` if the frame has a name of its own.
     called: Option<String>,
-    /// The module and the offset in it, for a frame without a function name.
+    /// The module and the offset in it, for a frame without a function name; `None` if they are unknown.
     place: Option<(String, String)>,
     arguments: Vec<Variable>,
     /// The state of a Python frame, whose level is that of the interpreter's frame that runs it; `None` for others.
@@ -111,7 +111,7 @@ impl GdbFrame {
         self.python.is_none()
     }
 
-    /// The function's name, if known.
+    /// The function's name; `None` if unknown.
     pub(crate) fn function(&self) -> Option<&str> {
         self.function.as_deref()
     }

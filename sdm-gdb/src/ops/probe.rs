@@ -442,7 +442,8 @@ fn at_files(gdb: &Gdb, thread: &ReadThread) -> Option<WaitFor> {
     }
 }
 
-/// The wait that the kernel reports for a thread; for the main thread also the resource it waits for.
+/// The wait that the kernel reports for a thread, for the main thread also the resource it waits for. `None` if the
+/// kernel reports none.
 fn outside(gdb: &Gdb, thread: &ReadThread) -> Option<WaitFor> {
     let (pid, id) = (gdb.get().pid()?, thread.kernel_id?);
     let resource = match thread.raw.main {

@@ -39,8 +39,9 @@ pub(super) async fn weave_all(gdb: &Gdb, threads: &mut [ReadThread]) {
     }
 }
 
-/// The wait for Python's lock, which another thread holds; `user` indexes the innermost frame of the user. The frames
-/// have Python functions in place of the interpreter's. The interpreter waits on a condition for nothing else.
+/// The wait for Python's lock, which another thread holds; `None` if the thread does not wait for it. `user` indexes
+/// the innermost frame of the user. The frames have Python functions in place of the interpreter's. The interpreter
+/// waits on a condition for nothing else.
 pub(super) fn lock(thread: &ReadThread, threads: &[ReadThread], user: usize) -> Option<LockWait> {
     let holder = threads.iter().find(|it| it.has_interpreter)?;
     let is_wait = |frame: &GdbFrame| {

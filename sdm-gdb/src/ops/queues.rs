@@ -16,9 +16,9 @@ use sdm_mpi::symbols;
 use super::python::address;
 use crate::gdb::Gdb;
 
-/// Time that the debug library has to answer.
+/// Maximum time until the debug library answers.
 const WAIT: Duration = Duration::from_secs(10);
-/// Interval of checks for its answer.
+/// Interval of checks for the debug library's answer.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Maximum number of debug libraries that a process may name.
 const LIBRARIES_MAX: u64 = 16;

@@ -72,19 +72,19 @@ impl Named {
         by.or(address.map(Communicator::At)).map(named)
     }
 
-    /// The communicator in a value, other than MPICH's `MPI_COMM_WORLD`.
+    /// The communicator in a value, other than MPICH's `MPI_COMM_WORLD`; `None` for another value.
     pub(super) fn communicator(value: &Value) -> Option<Communicator> {
         match Self::of(value, Mpich::is_of_some, Self::Communicator)? {
             Self::Communicator(by) | Self::Window(by) | Self::Group(by) => Some(by),
         }
     }
 
-    /// The window in a value.
+    /// The window in a value; `None` for another value.
     pub(super) fn window(value: &Value) -> Option<Self> {
         Self::of(value, Mpich::is_window, Self::Window)
     }
 
-    /// The group in a value.
+    /// The group in a value; `None` for another value.
     pub(super) fn group(value: &Value) -> Option<Self> {
         Self::of(value, Mpich::is_group, Self::Group)
     }
@@ -99,7 +99,7 @@ impl Named {
 /// A communicator, window or group, with the facts that were read from an MPI library.
 #[derive(Default)]
 struct Told {
-    /// The context id: equal at all ranks of the communicator.
+    /// The context id, which is equal at all ranks of the communicator; `None` for a group, or if unknown.
     context: Option<i64>,
     members: Option<Members>,
     /// Number of ranks in the job.
@@ -107,7 +107,7 @@ struct Told {
 }
 
 impl Told {
-    /// Reads an object from the memory of Open MPI.
+    /// Reads an object from the memory of Open MPI; `None` if the library's variables cannot be read.
     async fn by_open_mpi(
         place: &Place<'_>,
         named: Named,
@@ -129,7 +129,7 @@ impl Told {
         }))
     }
 
-    /// Reads an object from the memory of MPICH.
+    /// Reads an object from the memory of MPICH; `None` if the library's variables cannot be read.
     async fn by_mpich(
         place: &Place<'_>,
         named: Named,

@@ -58,8 +58,8 @@ pub(crate) async fn look(gdb: &Gdb) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns from a frame by this line. If the return value belongs into a register that gdb cannot write, gdb has
-/// already left the frame when it fails. The registers are then restored.
+/// Returns from a frame by the command `line`. If the return value belongs into a register that gdb cannot write, gdb
+/// has already left the frame when it fails. The registers are then restored.
 pub(crate) async fn leave(gdb: &Gdb, line: String) -> Result<(), Failure> {
     let is_unable = gdb.get().lacks.unwritable.is_some();
     if !is_unable {

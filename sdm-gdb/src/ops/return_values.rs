@@ -19,7 +19,7 @@ const WRONG: [&str; 5] = [
     "real(kind=16)",
     "vector_size",
 ];
-/// Sizes of those types, and of structures returned in registers. Larger ones are returned in memory.
+/// Sizes of these types, and of structures returned in registers. Larger ones are returned in memory.
 const SIZES: [u32; 3] = [16, 32, 64];
 
 /// Fails if gdb reads a function's return value wrong.
@@ -68,7 +68,7 @@ fn is_call(expression: &str) -> bool {
     before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | ')' | '>'))
 }
 
-/// Splits at the bracket that the last character closes.
+/// Splits at the bracket that a `)` after `text` closes; `None` if there is no such bracket.
 fn opening(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0_u32;
     for (at, c) in text.char_indices().rev() {

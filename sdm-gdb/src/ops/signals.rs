@@ -166,7 +166,7 @@ fn unknown(name: &str) -> Failure {
     Failure::new(FailureCode::Gdb, format!("no signal {name}"))
 }
 
-/// Parses a row of gdb's table: name, stop, print, pass, meaning.
+/// Parses a row of gdb's table: name, stop, print, pass, meaning. `None` for another line.
 fn read_row(line: &str) -> Option<SignalView> {
     let mut fields = line.split_ascii_whitespace();
     let name = fields.next()?;

@@ -7,7 +7,7 @@ use crate::gdb::Gdb;
 use crate::text::base_name;
 use crate::text::console_line;
 
-/// Parses a line of `list`: its number, a tab, the text.
+/// Parses a line of `list`: its number, a tab, the text. `None` for another line.
 fn listed(line: &str) -> Option<(u32, &str)> {
     let (number, text) = line.split_once('\t')?;
     Some((number.trim().parse().ok()?, text))

@@ -164,7 +164,7 @@ fn thread_of(record: &Results) -> u32 {
 }
 
 /// Resumes the program as before. Returns the reason of the stop if the run has ended here, or if the program cannot be
-/// resumed.
+/// resumed; `None` if it runs on.
 async fn gone_on(gdb: &Gdb, record: &Results) -> Option<StopReason> {
     match end_of_run(gdb, record) {
         Some(verdict) => Box::pin(carry_through(gdb, verdict, record)).await,
@@ -388,7 +388,7 @@ fn judge_point(gdb: &Gdb, stop: &StopRecord, reason: &str) -> Verdict {
 }
 
 /// Runs from the dynamic linker's first instruction to the program's entry point. Returns the reason of the stop if the
-/// program is there already, or if it cannot be resumed.
+/// program is there already, or if it cannot be resumed; `None` if it runs on.
 async fn go_to_entry(gdb: &Gdb, record: &Results) -> Option<StopReason> {
     let first = || StopReason::Other("stopped at its first instruction".to_owned());
     let pid = gdb.get().pid();

@@ -30,20 +30,20 @@ pub(crate) struct Breakpoints {
     pub(crate) check: Option<Suppressions>,
     /// True once the breakpoint for the check of the use of MPI is inserted.
     pub(crate) is_check_armed: bool,
-    /// gdb's number of the breakpoint that was hit last; some stops have none.
+    /// gdb's number of the breakpoint that was hit last; `None` if none was hit at this stop, or it was deleted.
     pub(crate) last_met: Option<u32>,
     /// All breakpoints hit since the program ran last: of several at one place a stop names only the first.
     pub(crate) met: Vec<Met>,
     /// The counts of each of gdb's breakpoint numbers.
     counts: BTreeMap<u32, Counts>,
-    /// gdb's error in the evaluation of a breakpoint condition. gdb stops the program at such an error, and reports a
-    /// hit of that breakpoint next.
+    /// gdb's error in the evaluation of a breakpoint condition; `None` without an error. gdb stops the program at such
+    /// an error, and reports a hit of that breakpoint next.
     pub(crate) untested: Option<String>,
     /// The front-end's temporary breakpoints at which the task has stopped, to be deleted.
     pub(crate) ended: Vec<u32>,
     /// The frame in which the last step or `finish` began, if a breakpoint can interrupt it.
     pub(crate) began: Option<Began>,
-    /// gdb's numbers of new breakpoints, while a command-line command is making some.
+    /// gdb's numbers of new breakpoints, while a command-line command is making some; `None` at other times.
     pub(crate) made: Option<Vec<u32>>,
 }
 
@@ -60,7 +60,8 @@ struct Counts {
 pub(crate) struct Met {
     /// gdb's number of the breakpoint.
     pub(crate) number: u32,
-    /// Owner of the breakpoint. It is looked up at once, because gdb next reports a temporary breakpoint as deleted.
+    /// Owner of the breakpoint; `None` if it has none. It is looked up at once, because gdb next reports a temporary
+    /// breakpoint as deleted.
     pub(crate) owner: Option<Owner>,
     /// True if gdb has ignored the hit, because of the ignore count.
     pub(crate) is_passed: bool,

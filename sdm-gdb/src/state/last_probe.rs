@@ -16,15 +16,16 @@ pub(crate) struct Probed {
     pub(crate) followed: Followed,
     /// True once a complete stack of the main thread was read.
     pub(crate) is_whole: bool,
-    /// The kernel thread id of the main thread.
+    /// The kernel thread id of the main thread; `None` if unknown.
     pub(crate) thread: Option<i32>,
-    /// Address in the outermost frame of the main thread, by which a stack without symbols is recognised as complete.
+    /// Address in the outermost frame of the main thread, by which a stack without symbols is recognised as complete;
+    /// `None` if unknown.
     pub(crate) outermost: Option<u64>,
     /// True once the main thread's stack was read to a named function in which stacks end.
     pub(crate) has_named_end: bool,
-    /// The processor time of the process up to the probe, in milliseconds.
+    /// The processor time of the process up to the probe, in milliseconds; `None` if unknown.
     pub(crate) cpu_ms: Option<u64>,
-    /// Time that the main thread has run on a processor, in nanoseconds.
+    /// Time that the main thread has run on a processor, in nanoseconds; `None` if unknown.
     pub(crate) ran_ns: Option<u64>,
     /// Fingerprint of the process's data exchange, if one of its threads is in MPI.
     pub(crate) exchange: Option<u128>,
@@ -40,7 +41,7 @@ pub(crate) struct FrameState {
     pub(crate) depth: u32,
     /// The function of the frame, with line 0.
     pub(crate) place: StackFrame,
-    /// The stack pointer, which tells one call of the function from the next.
+    /// The stack pointer, which tells one call of the function from the next; `None` if unknown.
     pub(crate) stack_pointer: Option<u64>,
     /// The program counter in this frame.
     pub(crate) address: u64,

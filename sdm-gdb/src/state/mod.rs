@@ -88,8 +88,8 @@ pub(super) struct State {
 pub(super) struct StopRecord {
     /// The fields of gdb's `*stopped` record.
     pub(super) results: Results,
-    /// The owner of the breakpoint that was hit. It is looked up at once, because gdb next reports a temporary
-    /// breakpoint as deleted.
+    /// The owner of the breakpoint that was hit; `None` for other stops. It is looked up at once, because gdb next
+    /// reports a temporary breakpoint as deleted.
     pub(super) owner: Option<Owner>,
     /// The end of a watchpoint that gdb has deleted, as the watched variable is gone; `None` for other stops.
     pub(super) scope: Option<StopReason>,

@@ -12,9 +12,9 @@ use super::scope::Scope;
 pub(crate) enum Origin {
     /// gdb has started the program, and kills it at its own end.
     Started {
-        /// Set while a site's exec wrapper runs that has not executed the program yet.
+        /// A site's exec wrapper that has not executed the program yet; `None` if none runs.
         wrapped: Option<Wrapped>,
-        /// Set if Valgrind runs the program.
+        /// The program under Valgrind; `None` if Valgrind does not run it.
         valgrind: Option<Valgrind>,
     },
     /// The program was started and seized by its parent, a process of SDM. A gdb can take it over, and kills it at
@@ -53,7 +53,7 @@ pub(crate) struct Wrapped {
     pub(crate) stop: StopAt,
     /// The breakpoints to insert at that stop.
     pub(crate) kept: Vec<SavedBreakpoint>,
-    /// gdb's number of the catchpoint that catches each `exec`.
+    /// gdb's number of the catchpoint that catches each `exec`; `None` before the catchpoint is set.
     pub(crate) catch: Option<u32>,
 }
 
@@ -138,7 +138,7 @@ impl Origin {
         }
     }
 
-    /// Like `scope`, for changes.
+    /// Like `scope`, for changes; `None` in a gdb of one task.
     pub(crate) fn scope_mut(&mut self) -> Option<&mut Scope> {
         match self {
             Self::Attached { scope, .. } => scope.as_mut(),
@@ -170,7 +170,7 @@ impl Origin {
         }
     }
 
-    /// Like `valgrind`, for changes.
+    /// Like `valgrind`, for changes; `None` if Valgrind does not run the program.
     pub(crate) fn valgrind_mut(&mut self) -> Option<&mut Valgrind> {
         match self {
             Self::Started { valgrind, .. } => valgrind.as_mut(),

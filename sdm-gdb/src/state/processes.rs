@@ -16,7 +16,7 @@ pub(crate) struct Processes {
     others: Vec<(String, i32)>,
     /// True if one of the other processes has ended, and the stop that reports it has not come yet.
     other_ended: bool,
-    /// The last signal that was passed to the task's own process.
+    /// The last signal that was passed to the task's own process; `None` if there was none.
     last_signal: Option<String>,
     sight: Sight,
     /// Remarks on forks and new programs that the front-end has received, so that none is repeated.

@@ -34,7 +34,8 @@ pub(crate) struct Scope {
     level: u32,
     /// True while the other threads are being stopped.
     stopping: bool,
-    /// The stop of the first thread, because of which the task's other threads are being stopped.
+    /// The stop of the first thread, because of which the task's other threads are being stopped; `None` if there is
+    /// none.
     first: Option<Results>,
     /// True if the next stop must be ignored: it is that of threads that ran for a step which gdb refused.
     dropped: bool,

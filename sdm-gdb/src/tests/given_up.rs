@@ -190,7 +190,7 @@ fn detach_waits_until_the_sigint_has_stopped_the_program() {
     assert!(!scene.answers.contains_key(&3));
 }
 
-/// At the session's end it stays traced until it has taken the signal.
+/// At the session's end the process stays traced until it has taken the signal.
 #[test]
 fn process_that_cannot_take_the_sigint_is_not_detached() {
     for end in [false, true] {

@@ -9,7 +9,7 @@ fn frame(level: u32) -> String {
 }
 
 impl Scene {
-    /// Number of gdb questions that such a command asks.
+    /// Number of questions to gdb that this command asks.
     fn questions(&mut self, id: u64, command: Command) -> usize {
         self.command(id, command);
         let mut count = 0;

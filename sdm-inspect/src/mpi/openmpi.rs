@@ -281,7 +281,7 @@ impl<'a> OpenMpi<'a> {
     }
 
     /// Reads an object, with the size that its class records, because another object of the class often follows it. If
-    /// the recorded size is not below `most` bytes, `most` bytes are read.
+    /// the recorded size is not below `most` bytes, `most` bytes are read. `None` if the memory is unreadable.
     fn object(&self, address: u64, most: usize) -> Option<Piece> {
         let head = Piece::read(self.memory, address, WORD)?;
         let class = Piece::read(self.memory, head.word(0), CLASS_SIZE + WORD);
@@ -425,7 +425,7 @@ fn places() -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// Offset in the processes of a group of the number that equals each one's position, the count of processes, and the
-/// number of their job.
+/// number of their job. `None` if there is no such offset, or more than one.
 fn numbered(
     memory: &dyn Memory,
     group: &Piece,

@@ -57,7 +57,8 @@ impl TorchArguments {
     }
 
     /// Reads the process group of an operation that runs inside the frame at this address, if the frame's variables do
-    /// not name the group. The group is known only if the process has made no group but the default one.
+    /// not name the group. The group is known only if the process has made no group but the default one. `None` if the
+    /// module's table of groups cannot be read.
     #[must_use]
     pub fn below(memory: &dyn Memory, runtime: Runtime, frame: u64) -> Option<Self> {
         let reader = Reader::of(memory, runtime)?;

@@ -47,8 +47,9 @@ pub fn take_all(wanted: &[Wanted], patience: Duration) -> Vec<Taken> {
     all
 }
 
-/// Takes snapshots until one fails, or until a process does not stop because a thread is in state D. That thread is
-/// returned. With `has_waited` the first process has all its time, because its thread in state D was waited for before.
+/// Takes snapshots until one fails, or until a process does not stop because a thread is in state D. Returns that
+/// thread; `None` if there was none. With `has_waited` the first process has all its time, because its thread in state
+/// D was waited for before.
 fn take_some(
     wanted: &[Wanted],
     (patience, has_waited): (Duration, bool),

@@ -35,7 +35,8 @@ pub struct Wanted {
     /// Addresses in further stacks, by thread: a signal handler can be on another stack than the interrupted
     /// function.
     pub further: Vec<(i32, u64)>,
-    /// The Python interpreter whose threads are read too. They are read while they are stopped, as they change quickly.
+    /// The Python interpreter whose threads are read too; `None` if none is read. The threads are read while they are
+    /// stopped, as they change quickly.
     pub python: Option<Runtime>,
 }
 

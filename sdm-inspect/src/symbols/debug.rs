@@ -41,7 +41,7 @@ pub(crate) struct FunctionEntry<'a> {
     pub(crate) unit: UnitRef<'a, Slice>,
     pub(crate) offset: UnitOffset,
     /// The expression for the frame base by which the function, or the function that it is inlined into, finds its
-    /// variables.
+    /// variables; `None` if it has none.
     pub(crate) frame_base: Option<Expression<Slice>>,
 }
 

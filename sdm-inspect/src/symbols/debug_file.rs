@@ -56,7 +56,7 @@ impl SeparateFile {
     }
 }
 
-/// The path of a debug file by its build id: `/usr/lib/debug/.build-id/ab/cdef.debug`.
+/// The path of a debug file by its build id: `/usr/lib/debug/.build-id/ab/cdef.debug`. `None` for an empty id.
 fn numbered(number: &[u8]) -> Option<PathBuf> {
     let (first, rest) = number.split_first()?;
     let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();

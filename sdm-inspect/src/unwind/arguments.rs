@@ -326,7 +326,7 @@ pub struct FunctionCode {
     pub begin: u64,
     /// The code of the function.
     pub bytes: Vec<u8>,
-    /// Addresses of the calls in it of functions that do not return.
+    /// Addresses of the function's calls of functions that do not return.
     pub ends: BTreeSet<u64>,
 }
 

@@ -172,8 +172,8 @@ impl Unruled<'_> {
         (step.cfa == at.wrapping_add(WORD)).then_some(step)
     }
 
-    /// The caller by the frame pointer, if the function itself has set it. Otherwise it is the caller's frame pointer,
-    /// and the function's own return address is further inside.
+    /// The caller by the frame pointer, if the function itself has set it. Otherwise `frame` is the caller's frame
+    /// pointer, and the function's own return address is further inside.
     fn caller_by_frame_pointer(&self, sp: u64, frame: u64) -> Result<Step, NoStep> {
         if frame - sp > FRAME_BYTES_MAX || !self.space.is_code(self.pc) {
             return Err(NoStep::Unknown);

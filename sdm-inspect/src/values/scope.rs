@@ -12,7 +12,7 @@ pub(crate) struct Scope<'a> {
     /// The function's entry in the debug information.
     pub(crate) function: UnitOffset,
     /// The expression for the frame base by which the function, or the function that it is inlined into, finds its
-    /// variables.
+    /// variables; `None` if it has none.
     pub(crate) frame_base: Option<Expression<Slice>>,
     /// The function's current address, as in the file.
     pub(crate) address: u64,

@@ -41,7 +41,7 @@ fn rows(frames: &str) -> Vec<Row> {
         .collect()
 }
 
-/// A field's text, without the backslashes before quotes.
+/// A field's text, without the backslashes before quotes; `None` if the frame does not have the field.
 fn text(frame: &str, name: &str) -> Option<String> {
     let begin = format!("{name}=\"");
     let at = frame.match_indices(&begin).find(|(at, _)| {

@@ -31,7 +31,7 @@ enum Cause {
     ContextBottom,
 }
 
-/// A program whose stacks differ from gdb's. No other may differ, and each of these does.
+/// A program whose stacks differ from gdb's. The stacks of no other program may differ, and those of each of these do.
 struct Difference {
     program: &'static str,
     cause: Cause,
@@ -40,7 +40,8 @@ struct Difference {
     frames_max: usize,
 }
 
-/// The list may only become shorter, except by programs that were not compared before. `docs/stacks.md` has its rows.
+/// The programs whose stacks differ from gdb's. The list may only become shorter, except by programs that were not
+/// compared before. `docs/stacks.md` has its rows.
 const DIFFERENCES: &[Difference] = &[
     Difference {
         program: "heat.f90 gfortran lto",

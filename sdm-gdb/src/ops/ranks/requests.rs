@@ -50,7 +50,7 @@ fn pending(message: Message, unexpected: impl FnOnce() -> Vec<i32>) -> PendingMe
 }
 
 /// Of several requests that a call waits for, the first in whose place another message has arrived. Without one, the
-/// first request.
+/// first request; `None` if there is no request.
 fn most_telling(mut pending: impl Iterator<Item = PendingRequest>) -> Option<PendingRequest> {
     let first = pending.next()?;
     let tells = |one: &PendingRequest| matches!(one, PendingRequest::Message((_, Some(_))));

@@ -279,7 +279,7 @@ fn blocks(memory: &dyn Memory, variables: &[Range<u64>]) -> Vec<Piece> {
 }
 
 /// The predefined communicators in a block of variables: of equal size, adjacent, each with its name at the same
-/// offset.
+/// offset. `None` if the block does not have them.
 fn predefined(block: &Piece) -> Option<(Piece, Piece)> {
     let places = |handle, area: Range<usize>| {
         let places = area.step_by(WORD);

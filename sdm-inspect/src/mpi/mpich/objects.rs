@@ -73,7 +73,7 @@ impl Objects {
     }
 
     /// Like [`Self::object`], also for freed objects, which keep their handles, and for objects without a reference
-    /// count.
+    /// count. `None` for other handles.
     pub(super) fn any(&self, memory: &dyn Memory, handle: u32) -> Option<(u64, Piece)> {
         let index = handle & INDEX;
         let at = |list: u64, index: u32| {
