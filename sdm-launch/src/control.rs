@@ -304,8 +304,8 @@ impl HeldLauncher {
 pub struct Hold(Option<Gdb>);
 
 impl Hold {
-    /// Releases the launcher, once the processes are attached to: it continues, and does not hold the processes any
-    /// more.
+    /// Releases the launcher, which then continues and does not hold its processes any more. Call this once gdb is
+    /// attached to the processes.
     ///
     /// # Errors
     /// gdb does not detach.

@@ -102,7 +102,7 @@ enum Owner {
     Shared(usize),
 }
 
-/// Stdout and stderr of all members together.
+/// The pipes for stdout and stderr that all started processes share.
 struct SharedStreams {
     streams: [Stream; 2],
     /// Write ends of the pipes; `None` once all processes have been started.

@@ -129,7 +129,7 @@ pub fn temporary_folder() -> PathBuf {
 /// directory at the usual path, a different one is used, which later calls find again.
 ///
 /// # Errors
-/// No such folder can be made. The error names the one that was tried last.
+/// No such directory can be made. The error names the directory that was tried last.
 pub fn runtime_folder() -> io::Result<PathBuf> {
     let own = geteuid();
     let by_system = Path::new("/run/user").join(own.to_string());

@@ -278,7 +278,7 @@ impl Member {
         }
     }
 
-    /// Closes a connection after the link's last bytes.
+    /// Requests the close of a connection once the link's last bytes are sent.
     pub(super) fn push_close(&mut self, link: LinkId) {
         let mut last_bytes = Vec::new();
         if let Some(peer) = self.peers.get_mut(&link) {

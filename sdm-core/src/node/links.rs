@@ -453,7 +453,7 @@ impl Node {
         }
     }
 
-    /// The servers of all children, each with its link; `None` for one that is being connected to.
+    /// The servers of all children, each with its link; `None` for a child to which this member is still connecting.
     pub(super) fn child_links(&self) -> Vec<(ServerId, Option<LinkId>)> {
         self.children
             .iter()

@@ -74,7 +74,7 @@ impl<T: Transport> Reversed<T> {
         }
     }
 
-    /// The transport inside.
+    /// The inner transport.
     pub fn inner(&mut self) -> &mut T {
         &mut self.inner
     }

@@ -36,17 +36,17 @@ pub struct Shaped {
 struct Lines {
     out: Line,
     into: Line,
-    /// The socket may have more to read.
+    /// True if the socket may have more to read.
     unread: bool,
-    /// The owner was notified that the connection is readable, and has not read to the end.
+    /// True if the owner was notified that the connection is readable, and has not read to the end.
     told: bool,
-    /// The owner was refused a send.
+    /// True if the owner's last send was refused.
     full: bool,
-    /// The connection is established.
+    /// True once the connection is established.
     connected: bool,
-    /// The socket refused a send.
+    /// True if the socket's last send was refused.
     stuck: bool,
-    /// The owner has closed the connection, whose last data is still in flight.
+    /// True if the owner has closed the connection, whose last data is still in flight.
     closed: bool,
 }
 

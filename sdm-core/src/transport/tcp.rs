@@ -27,10 +27,10 @@ const ACCEPTS_MAX: usize = 256;
 /// Pause in accepting connections after the process ran out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The program that tunnels run through unless another is named.
+/// Path of the `ssh` program for tunnels, unless another is set.
 const SSH: &str = "/usr/bin/ssh";
 
-/// Kind of a token, in its lowest two bits; the other bits are the index.
+/// Kinds of tokens, in the two lowest bits of a token; the other bits are an index.
 const WAKER: usize = 0;
 const LISTENER: usize = 1;
 const CONNECTION: usize = 2;

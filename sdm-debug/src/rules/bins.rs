@@ -17,7 +17,7 @@ pub struct Bins {
 /// Counts of numbers by bin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
-    /// The bins of the counts.
+    /// The bins in which the numbers were counted.
     pub bins: Bins,
     /// Count of each bin; the last one includes `high`.
     pub counts: Vec<u64>,

@@ -50,7 +50,7 @@ pub struct Samples {
     pub stood_most_us: u64,
     /// Longest stop for one sample, in microseconds.
     pub longest_us: u64,
-    /// Processor time of the samplers, in microseconds.
+    /// Processor time of the processes that took the samples, in microseconds.
     pub processor_us: u64,
     /// Tasks whose stacks have changed between samples.
     pub moved: IdSet,

@@ -9,7 +9,7 @@ use super::rule_numbers::RULE_USAGE;
 use crate::reply::{Reply, Usage};
 use crate::wire;
 
-/// Number of tasks listed as the largest.
+/// Maximum number of tasks that are listed as those with the largest memory.
 pub const LARGEST_MAX: usize = 5;
 
 /// The merged form of [`Reply::Usage`], by [`RULE_USAGE`].

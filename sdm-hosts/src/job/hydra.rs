@@ -49,7 +49,7 @@ pub(super) struct RemoteAnswers {
 /// An `ssh` process by which an `mpiexec` has reached a host.
 #[derive(Debug, PartialEq, Eq)]
 struct Login {
-    /// The words of the command line up to the remote program.
+    /// The words of the `ssh` command line up to the remote program.
     words: Vec<String>,
     host: String,
     /// Values of the proxy's options: the address of the `mpiexec`, and the number of the proxy.

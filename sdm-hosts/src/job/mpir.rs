@@ -24,13 +24,13 @@ use sdm_system::proc::{self, Mapping};
 use super::PROCESSES_MAX;
 use super::{JobError, JobProcess};
 
-/// The largest mapped file that is searched for symbols, in bytes.
+/// Maximum size of a mapped file that is searched for symbols, in bytes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 /// Maximum number of mapped files that are searched for symbols.
 const FILES_MAX: usize = 1024;
 /// Maximum total length of a table's host and program names, in bytes. A name that occurs twice counts twice.
 const TEXTS_BYTES_MAX: usize = 512 << 20;
-/// The longest host or program name, in bytes.
+/// Maximum length of a host or program name, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
 /// Maximum size of one read of a text, in bytes; no read crosses the end of a page.
 const TEXT_PIECE_BYTES: u64 = 256;

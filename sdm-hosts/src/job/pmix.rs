@@ -115,8 +115,8 @@ pub(super) fn ask(server: i32) -> Result<Vec<Namespace>, PmixError> {
     answer(&mut helper(server, &[])?, ANSWER_WAIT)
 }
 
-/// The helper that is to load the library of the server in process `pid`. Its arguments are `words`, the library
-/// and the pid. The helper has only the rights of the server's owner, and no session, terminal, descriptors,
+/// The command of an `sdm-pmix` that is to load the library of the server in process `pid`. Its arguments are `words`,
+/// the library and the pid. It has only the rights of the server's owner. It gets no session, terminal, descriptors,
 /// environment or folder of the caller.
 ///
 /// # Errors

@@ -18,9 +18,9 @@ use sdm_text::{printable, printable_name};
 
 use crate::job::has_pmix;
 
-/// Prefix of the system server's file, before the host's name.
+/// Prefix of the name of the system server's file; the host's name follows.
 const SYSTEM: &str = "pmix.sys.";
-/// Prefix of other servers' files, before the host's name, and the suffix after it.
+/// Parts of the names of other servers' files: the prefix before the host's name, and the suffix after it.
 const SESSION: &str = "pmix.";
 const TOOL: &str = ".tool";
 /// Prefixes of the names of servers' folders. The servers are PRRTE as `mpirun`, as `prte`, and as `prterun` (before

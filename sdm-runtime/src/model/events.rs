@@ -63,7 +63,7 @@ pub(super) fn children(kind: Kind) -> &'static [Kind] {
 }
 
 impl Notice {
-    /// A copy of the notice without its change, in whose place the caller puts another.
+    /// A copy of the notice without its change; the caller sets another change.
     pub(super) fn head(&self) -> Self {
         Self {
             what: What::Missed,

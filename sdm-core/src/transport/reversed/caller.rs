@@ -155,7 +155,7 @@ impl Caller {
         }
     }
 
-    /// Reads from the early bytes of a connection; `None` if it has none.
+    /// Reads from the bytes of a connection that followed directly on [`TAKEN`]; `None` if the connection has none.
     pub(super) fn recv(&mut self, conn: ConnId, buf: &mut [u8]) -> Option<usize> {
         let at = self.early.iter().position(|(early, _)| *early == conn)?;
         let bytes = &mut self.early[at].1;
