@@ -81,8 +81,8 @@ pub const LINK_CONTROL_BYTES_MAX: usize = 64 << 20;
 pub const LINK_BULK_BYTES_MAX: usize = 64 << 20;
 /// Size of one part of an exchange's data, and maximum size of a datagram, in bytes.
 pub const EXCHANGE_CHUNK_BYTES: usize = 64 << 10;
-/// Maximum number of bytes waiting in the control lane of one link when another part of an exchange is queued. A
-/// later control message waits behind no more than these and that part.
+/// Maximum number of bytes waiting in the control lane of one link when another part of an exchange is queued. A later
+/// control message waits behind at most these bytes and that part.
 pub const EXCHANGE_BACKLOG_BYTES: usize = 256 << 10;
 /// Maximum size of the data of all tasks of one exchange together, in bytes.
 pub const EXCHANGE_BYTES_MAX: u64 = 2 << 30;

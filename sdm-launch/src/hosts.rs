@@ -111,7 +111,8 @@ impl SharedServers {
         }
     }
 
-    /// `count` processes spread over `hosts` as they would be with a server each.
+    /// Distributes `count` processes over `hosts` as if each process had a server of its own. Then up to `each`
+    /// processes of a host share one server.
     pub(crate) fn over(
         launcher: &str,
         hosts: &[HostShare],

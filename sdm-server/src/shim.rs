@@ -225,7 +225,7 @@ impl ShimListener {
         self.unknown.is_empty() && self.known.is_empty()
     }
 
-    /// All descriptors, which no longer have to be watched.
+    /// All descriptors of the listener and of shims, which need not be watched any more.
     pub(crate) fn fds(&self) -> Vec<RawFd> {
         let channels = self.unknown.iter().chain(self.known.values());
         std::iter::once(self.fd())

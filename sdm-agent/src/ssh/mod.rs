@@ -60,8 +60,8 @@ struct Host {
 }
 
 impl Ssh {
-    /// These hosts, with the user's options of `ssh`. `program` is the path of `sdm-agent` on the hosts; `None` stands
-    /// for the path that it has here.
+    /// A manager of these hosts, with the user's options of `ssh`. `program` is the path of `sdm-agent` on the hosts;
+    /// `None` stands for the path that it has here.
     ///
     /// # Errors
     /// `hosts` is empty, or `program` is `None` and the path of this program is unknown.

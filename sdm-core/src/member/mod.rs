@@ -62,7 +62,7 @@ pub enum Output {
     Execute {
         /// The command, for the answers.
         id: CommandId,
-        /// The tasks of this member that are to do it.
+        /// The tasks of this member that are to execute the command.
         tasks: IdSet,
         /// The command for the tasks, opaque to the tree.
         payload: Bytes,

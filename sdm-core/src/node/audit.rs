@@ -151,8 +151,8 @@ impl Node {
     }
 }
 
-/// Checks that every destination is in at most one of the sets, and that all open destinations are at or below this
-/// member.
+/// Checks that every destination is in at most one of the command's sets, and that all open destinations are at or
+/// below this member.
 fn audit_open(open: &OpenCommand, reach: &IdSet) -> Result<(), Disagreement> {
     let parts = [
         ("open", &open.open),

@@ -81,7 +81,7 @@ pub enum Action {
     Execute {
         /// The command, for the answers.
         id: CommandId,
-        /// The tasks of this member that are to do it.
+        /// The tasks of this member that are to execute the command.
         tasks: IdSet,
         /// The command for the tasks, opaque to the tree.
         payload: Bytes,

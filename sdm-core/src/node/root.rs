@@ -29,7 +29,7 @@ const LINGERING_MAX: usize = 64;
 /// A command that the user of the tree submits at the root.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Submission {
-    /// The tasks that are to do it.
+    /// The tasks that are to execute the command.
     pub destination: IdSet,
     /// The lane that the command takes down; answers always take control.
     pub lane: Lane,

@@ -71,7 +71,7 @@ pub struct SourceText {
 pub struct Library {
     /// Path of the library on the task's host.
     pub path: String,
-    /// True if gdb has read its symbols.
+    /// True if gdb has read the library's symbols.
     pub symbols: bool,
 }
 

@@ -24,7 +24,7 @@ pub struct Lines {
     pub lines: Vec<LineClass>,
     /// Tasks with lines that the merged answer has no room for.
     pub others: IdSet,
-    /// Number of lines without room, over all tasks.
+    /// Number of lines that the merged answer has no room for, over all tasks.
     pub others_count: u64,
 }
 

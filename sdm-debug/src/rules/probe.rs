@@ -54,7 +54,7 @@ impl Probes {
         read(sources, payload).map(|parts| parts.probes())
     }
 
-    /// The answer of one task, or the equal answers of several.
+    /// The merged form of the answer of one task, or of the equal answers of several.
     #[must_use]
     pub fn of(tasks: &IdSet, probe: TaskProbe) -> Self {
         let mut parts = Parts::default();

@@ -22,7 +22,7 @@ pub struct Message {
 pub struct FrameError {
     /// Offset in the stream, in bytes from 0.
     pub at: u64,
-    /// The fault.
+    /// The fault of the stream.
     pub fault: FrameFault,
 }
 
