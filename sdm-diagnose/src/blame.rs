@@ -21,7 +21,7 @@ pub(super) struct Blocked<'a> {
     pub(super) all: &'a IdSet,
     /// Ranks that wait for the lock of an RMA window.
     pub(super) locking: &'a IdSet,
-    /// Ranks that wait for the other side of an epoch of an RMA window, of which the ranks are unknown.
+    /// Ranks that wait for the other side of an epoch of an RMA window, if the ranks of that side are unknown.
     pub(super) in_epochs: &'a IdSet,
     /// A cycle of blocked ranks; empty if none is known.
     pub(super) circle: &'a [u32],

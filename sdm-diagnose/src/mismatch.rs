@@ -107,8 +107,8 @@ fn outnumbered(these: &[&CollectiveGroup]) -> Option<Verdict> {
     (odd.len() < most.tasks.len()).then_some(verdict)
 }
 
-/// The verdict if some ranks are in an operation that ranks leave one by one. They may be there legitimately: then they
-/// wait for a rank that has skipped it and is with the other ranks.
+/// The verdict if some ranks are in an operation that ranks leave one by one. These ranks may be right to be there:
+/// then they wait for a rank that has skipped the operation and is with the other ranks.
 fn undecided(
     these: &[&CollectiveGroup],
     most: &CollectiveGroup,

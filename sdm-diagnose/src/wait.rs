@@ -33,9 +33,9 @@ pub enum WaitKind {
 pub struct Wait {
     /// The kind of event that the thread waits for.
     pub kind: WaitKind,
-    /// The runtime's function, or the user's function if it does not wait.
+    /// The runtime's function, or the user's function if the thread does not wait.
     pub call: String,
-    /// The user's frame.
+    /// The innermost frame of the user's code.
     pub frame: StackFrame,
 }
 

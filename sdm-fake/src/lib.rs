@@ -64,7 +64,7 @@ enum Timer {
     Print(u32, Stream),
     /// An interrupt takes effect.
     Interrupt(CommandId),
-    /// The gdb dies, if this is still the number of the task's process.
+    /// The task's gdb dies, if the task's process still has this number.
     GdbDies(u32),
     /// The task ends with the session.
     ShutDown,

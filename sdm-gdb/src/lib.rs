@@ -87,7 +87,7 @@ struct Op {
 /// Whether an operation can run beside others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// No other such operation may be under way.
+    /// Runs while no other operation of this kind is under way.
     Alone,
     /// Runs beside any other operation.
     Urgent,

@@ -20,7 +20,7 @@ pub struct Held {
     who: Identity,
     /// True if the process was stopped before the attach, and must be stopped again.
     stopped: bool,
-    /// Addresses of trap instructions that were in its code before the attach, and belong to another tool.
+    /// Addresses of trap instructions that were in the process's code before the attach, and belong to another tool.
     foreign: Vec<u64>,
     /// True if the process was stopped by this module.
     frozen: bool,

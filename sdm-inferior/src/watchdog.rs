@@ -112,7 +112,7 @@ struct Attached {
     who: Identity,
     /// True if the process was stopped before the attach.
     stopped: bool,
-    /// Addresses of trap instructions in its code from before the attach.
+    /// Addresses of trap instructions that were in the process's code before the attach.
     foreign: Vec<u64>,
 }
 

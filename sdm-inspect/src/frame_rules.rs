@@ -20,7 +20,7 @@ pub(crate) struct Step {
     pub(crate) caller: Registers,
     /// Canonical frame address of the frame that unwinding has left.
     pub(crate) cfa: u64,
-    /// True if that frame is the trampoline that called a signal handler.
+    /// True if the frame that unwinding has left is the trampoline that called a signal handler.
     pub(crate) is_signal: bool,
 }
 

@@ -16,7 +16,7 @@ const SECOND: u64 = 1_000_000;
 const SETTLE_US: u64 = 90 * SECOND;
 /// Time that commands to the survivors may take, in microseconds.
 const ANSWER_US: u64 = 40 * SECOND;
-/// Time that the end may take, in microseconds.
+/// Time that the end of the session may take, in microseconds.
 const END_US: u64 = 60 * SECOND;
 
 /// Options of a run beside the seed.

@@ -41,7 +41,7 @@ enum Verdict {
     Returned,
     /// Open MPI is about to abort, for an error whose class is still to be read.
     FatalError,
-    /// The program is about to end by this call, whose code is still to be read.
+    /// The program is about to end by a call of this function, whose argument is still to be read.
     Ends(LastCall),
     /// A step has ended; more may follow.
     Stepped,

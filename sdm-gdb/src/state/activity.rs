@@ -81,7 +81,7 @@ pub(crate) struct Began {
 pub(crate) struct StackFrame {
     pub(crate) address: u64,
     pub(crate) line: String,
-    /// True for a call that the compiler has inlined: it has the address of its caller.
+    /// True for an inlined call, whose frame has the address of the caller's frame.
     pub(crate) is_inline: bool,
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct Wrapped {
     pub(crate) program: PathBuf,
     /// The place at which the program is to stop first.
     pub(crate) stop: StopAt,
-    /// The breakpoints to insert at that stop.
+    /// The breakpoints to insert at this first stop.
     pub(crate) kept: Vec<SavedBreakpoint>,
     /// gdb's number of the catchpoint that catches each `exec`; `None` before the catchpoint is set.
     pub(crate) catch: Option<u32>,

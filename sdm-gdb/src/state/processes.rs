@@ -93,8 +93,8 @@ impl Processes {
         }
     }
 
-    /// Handles gdb's report of an ended process. If it was the task's own and there is another process, gdb has
-    /// switched to that.
+    /// Handles gdb's report of an ended process. If the ended process was the task's own and there is another one, gdb
+    /// has switched to the other one.
     pub(crate) fn ended(&mut self, group: &str) {
         if self.own.is_some() && group != self.own_group {
             self.others.retain(|(known, _)| known != group);

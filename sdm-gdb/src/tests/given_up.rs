@@ -163,7 +163,7 @@ fn interrupted() -> (Scene, Rc<Cell<Option<KernelThread>>>) {
     (scene, seen)
 }
 
-/// Detached before, the program would be killed by the SIGINT.
+/// If gdb detached before the stop, the SIGINT would kill the program.
 #[test]
 fn detach_waits_until_the_sigint_has_stopped_the_program() {
     let (mut scene, seen) = interrupted();

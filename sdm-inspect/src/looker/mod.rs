@@ -29,9 +29,9 @@ use sdm_debug::reply::TaskStacks;
 use crate::snapshot::Refusal;
 use crate::stack::{Inspection, Inspector};
 
-/// The first argument, which selects this mode.
+/// The looker's first argument, which selects this mode of the executable.
 const MODE: &str = "--look";
-/// The second argument, if the system's debug information is to be used too.
+/// The looker's second argument, if the system's debug information is to be used too.
 const OF_SYSTEM: &str = "--system-debug";
 /// Time that a process has to stop.
 const PATIENCE: Duration = Duration::from_secs(5);

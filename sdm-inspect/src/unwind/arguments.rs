@@ -13,11 +13,11 @@ use iced_x86::{
 
 /// Number of arguments that are followed: as many as an MPI function has.
 pub const ARGUMENTS: usize = 13;
-/// The registers of the first arguments, by the processor's number.
+/// The registers of the first arguments, by their numbers in instructions.
 const PASSED: [usize; 6] = [7, 6, 2, 1, 8, 9];
-/// The registers that a called function may change, by the processor's number.
+/// The registers that a called function may change, by their numbers in instructions.
 const CHANGED: [usize; 9] = [0, 1, 2, 6, 7, 8, 9, 10, 11];
-/// The DWARF numbers of the registers, by the processor's number.
+/// The DWARF numbers of the registers, in the order of their numbers in instructions.
 const OF_DWARF: [u16; 16] = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
 const STACK_POINTER: usize = 4;
 const FRAME_POINTER: usize = 5;

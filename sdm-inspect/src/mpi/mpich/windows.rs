@@ -28,7 +28,8 @@ const TARGETS_MAX: usize = 4096;
 /// Offsets of the group of an access epoch and of an exposure epoch, in bytes, from the kind of the epoch.
 const ACCESS_GROUP: usize = 16;
 const EXPOSURE_GROUP: usize = 40;
-/// The kinds of an access epoch that `MPI_Win_start` is about to begin, and has begun, and that of an exposure epoch.
+/// The kind of an access epoch that `MPI_Win_start` is about to begin, the kind of one that it has begun, and the kind
+/// of an exposure epoch.
 const IS_ACCESS: [i32; 2] = [0, 2];
 const IS_EXPOSURE: i32 = 3;
 
