@@ -86,7 +86,7 @@ struct Spawned {
 }
 
 impl Prrte {
-    /// All servers of this user on this host; there may be none yet.
+    /// Prepares queries of all PRRTE servers of this user on this host. There may be no server yet.
     ///
     /// # Errors
     /// There is no `sdm`, or this host has no name.

@@ -166,7 +166,7 @@ impl Service {
         self.wire.output_bytes()
     }
 
-    /// The time of [`Service::poll_timeout`] has come.
+    /// Queries the manager if the time of [`Service::poll_timeout`] has come.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.poll_timeout().is_some_and(|at| at <= now) {
             self.looking = Some(now);

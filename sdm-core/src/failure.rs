@@ -25,7 +25,7 @@ pub const FAILURE_TEXT_BYTES_MAX: usize = 4 << 10;
 /// A failed answer in the form in which the tree carries it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RawFailure {
-    /// Kind of the failure: one of [`codes`], or a code of the carried protocol.
+    /// Code of the failure: one of [`codes`], or a code of the carried protocol.
     pub code: u16,
     /// Message for the user, with the subject, the error and the place: lower case, no full stop.
     pub text: String,
@@ -65,8 +65,8 @@ impl RawFailure {
         Bytes::from(out)
     }
 
-    /// Decodes the payload of a failed answer. Malformed bytes give a failure that says so, with
-    /// the code [`codes::UNKNOWN`]; a text that is too long is cut.
+    /// Decodes the payload of a failed answer. Malformed bytes give a failure with the code [`codes::UNKNOWN`] and a
+    /// text about the malformed payload. A text that is too long is cut.
     #[must_use]
     pub fn decode(payload: &[u8]) -> Self {
         Self::read(payload).unwrap_or_else(|| {

@@ -185,7 +185,7 @@ impl Deframer {
         self.header_len == 0
     }
 
-    /// Bytes held for a frame that is not whole yet.
+    /// Number of bytes held for an incomplete frame.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.body.capacity()

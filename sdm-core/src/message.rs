@@ -30,7 +30,7 @@ pub enum Message {
     /// Down: the child's identity, its subtree, and the session's configuration.
     Init(Box<Init>),
     /// Down: a further part of a plan that did not fit into one message. The plan is complete when it has as many
-    /// entries as its first one says, and is not applied before.
+    /// entries as its first entry gives. It is not applied before.
     Plan(Slice),
     /// Down: a command for a set of tasks.
     Command(CommandMessage),
@@ -255,7 +255,7 @@ pub struct EventMessage {
     /// Age of the oldest event in the message, from its origin, in microseconds. The merging window limits the time
     /// that an event waits on its whole way up, not at each member.
     pub age_us: u32,
-    /// Distinct events in order; a source may be in several, whose order is that of its events.
+    /// Distinct events in order. A source may be in several blocks, in the order of its events.
     pub blocks: Vec<EventBlock>,
 }
 
@@ -285,8 +285,8 @@ pub struct ReachChange {
 pub enum Health {
     /// The task's server answers.
     Reachable,
-    /// The task's server does not answer at present: it has been silent for a while, or its link has ended and is made
-    /// again.
+    /// The task's server does not answer at present: it has been silent for a while, or its link has ended and is being
+    /// made again.
     Silent,
     /// The task's server is gone.
     Lost,

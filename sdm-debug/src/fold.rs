@@ -373,8 +373,8 @@ fn shorten(name: &str) -> String {
     shorten_to(name, NAME_BYTES_MAX)
 }
 
-/// A text shortened to at most `bytes_max` bytes, which is at least 32. A longer text ends with the hash of the
-/// whole.
+/// A text shortened to at most `bytes_max` bytes, which is at least 32. A longer text ends with the hash of the whole
+/// text.
 pub(crate) fn shorten_to(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();

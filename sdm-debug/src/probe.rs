@@ -14,7 +14,7 @@ use crate::reply::{StackFrame, TaskStacks, Value};
 pub struct ProbeSpec {
     /// True to compare with the previous probe. A probe with `false` begins a new series.
     pub compare: bool,
-    /// True to include the threads' waits and the arguments of the call. These cost some gdb questions per waiting
+    /// True to include the threads' waits and the arguments of the call. These cost some gdb commands per waiting
     /// thread.
     pub waits: bool,
 }

@@ -142,7 +142,7 @@ impl HostPattern {
         Ok(Self { parts })
     }
 
-    /// True if the pattern matches the host's whole name, or the part before its first dot.
+    /// True if the pattern matches the full name of the host, or the part before its first dot.
     #[must_use]
     pub fn matches(&self, host: &str) -> bool {
         let short = host.split('.').next().unwrap_or(host);

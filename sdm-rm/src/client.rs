@@ -55,7 +55,8 @@ pub fn start(definition: &Definition, wait: Duration) -> Result<Answer, RmError>
     }
 }
 
-/// Starts the process of a cluster. On success a process answers questions: the new one, or one that already ran.
+/// Starts the background process of a cluster. After success a process answers requests: the new one, or one that
+/// already ran.
 fn spawn(definition: &Definition) -> Result<(), RmError> {
     let program = own_program(PROGRAM, None);
     let program = program.ok_or_else(|| AgentError::Missing(PROGRAM.to_owned()))?;

@@ -126,7 +126,7 @@ impl Controller {
         self.version
     }
 
-    /// The manager's agent has been started.
+    /// Records that the manager's agent was started.
     pub fn agent_started(&mut self, now: Instant) {
         match Store::new(self.base, "") {
             Ok(store) => self.store = Some(store),
@@ -148,12 +148,12 @@ impl Controller {
         }
     }
 
-    /// The manager's agent could not be started.
+    /// Records that the manager's agent could not be started.
     pub fn no_agent(&mut self, why: String) {
         self.fail(Trouble::NoAgent(why));
     }
 
-    /// The manager's agent has ended; `how` is its exit status and its last line of error output.
+    /// Records that the manager's agent has ended. `how` is its exit status and its last line of error output.
     pub fn agent_ended(&mut self, how: String) {
         match self.state {
             Manager::Stopping => self.enter(Manager::Stopped),
@@ -227,7 +227,7 @@ impl Controller {
         owed.chain(silent).chain(taken).min()
     }
 
-    /// The time of [`Controller::poll_timeout`] has come.
+    /// Carries out what is due at the time of [`Controller::poll_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         let late = |taken: &AcceptedSubmission| taken.until <= now;
         self.taken.retain(|_, taken| {

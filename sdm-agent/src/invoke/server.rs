@@ -198,7 +198,7 @@ impl Server {
         kept_back.chain(ending).chain(destroying).min()
     }
 
-    /// The time of [`Server::poll_timeout`] has come.
+    /// Carries out what is due at the time of [`Server::poll_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         self.tell(now);
         if self.destroying.is_some_and(|(_, until)| until <= now) {

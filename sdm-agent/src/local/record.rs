@@ -68,7 +68,7 @@ pub struct Started {
     pub signal: Option<String>,
 }
 
-/// The folder of the records of one kind of manager.
+/// The folder with the records of one manager's jobs.
 #[derive(Clone, Debug)]
 pub struct Records {
     folder: PathBuf,

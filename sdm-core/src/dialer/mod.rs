@@ -237,7 +237,7 @@ impl Dialer {
         is_known && left > 0 && self.refusals >= left
     }
 
-    /// The connection is established; its handshake begins.
+    /// Records that the connection is established; its handshake begins.
     pub fn handle_connected(&mut self, now: Instant) {
         if let DialState::Connecting(_) = self.state {
             let is_range = !self.target.places[self.place_index].is_known();

@@ -48,9 +48,9 @@ enum Tried {
 }
 
 impl<T: Transport> MemberDriver<T> {
-    /// Connects to the front-end and waits until the link is up. The front-end may be at any of `places`. All are
-    /// tried, up to [`FRONT_END_TRIES`] times, as long as `is_wanted` returns true. It is called whenever a watched
-    /// descriptor is ready, and now and then.
+    /// Connects to the front-end and waits until the link is up. The front-end may be at any of `places`. All places
+    /// are tried, up to [`FRONT_END_TRIES`] times, as long as `is_wanted` returns true. This function calls `is_wanted`
+    /// again and again while it waits.
     ///
     /// # Errors
     /// [`io::Error`] if the transport cannot wait for events; the inner [`Unreached`] if the front-end was not reached.

@@ -73,8 +73,8 @@ pub enum LinkError {
     /// A record was changed on the way, or repeated, or left out.
     #[error("a record from the peer cannot be decrypted: it was changed on the way")]
     BadRecord,
-    /// Bytes arrived all the time after which a peer counts as silent, and completed no record: the record's length was
-    /// changed on the way.
+    /// Bytes arrived for as long as a peer may be silent, and completed no record: the record's length was changed on
+    /// the way.
     #[error("a record from the peer is incomplete: its length was changed on the way")]
     EndlessRecord,
     /// The other end sent bytes that are not a message.

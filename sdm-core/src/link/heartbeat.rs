@@ -28,7 +28,7 @@ pub(super) struct Heartbeat {
     trickles: u32,
     /// Time of the next such check.
     trickle_at: Instant,
-    /// True if bytes have come since the last check or record.
+    /// True if bytes have arrived since the last check or record.
     fed: bool,
     silent: bool,
     /// Time at which the next ping is due.
@@ -60,7 +60,7 @@ impl Heartbeat {
         self.unanswered_max = unanswered_max;
     }
 
-    /// Notes that bytes arrived, which may be a part of a record.
+    /// Records that bytes have arrived, possibly a part of a record.
     pub(super) fn fed(&mut self) {
         self.fed = true;
     }

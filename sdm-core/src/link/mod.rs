@@ -47,7 +47,7 @@ pub enum LinkEvent {
         /// Number of bytes for [`Link::release`] once the message is passed on; 0 in the control lane.
         bulk_bytes: u32,
     },
-    /// No record has come from the other end for a while. The link stays.
+    /// No record has come from the other end for a while. The link is not closed.
     Silent,
     /// A record has come from the silent other end.
     Alive,
@@ -55,8 +55,8 @@ pub enum LinkEvent {
 
 enum Stage {
     Handshake(Box<Handshake>),
-    /// At the responder: the handshake is complete, but its first message may be a replayed one. The first record that
-    /// decrypts rules that out.
+    /// At the responder: the handshake is complete, but its first message may be a replayed one. Once a record can be
+    /// decrypted, it was not replayed.
     Unconfirmed(Box<Hello>),
     Up(Box<Hello>),
     Failed(LinkError),

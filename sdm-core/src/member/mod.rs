@@ -196,7 +196,7 @@ impl Member {
         others.chain(link).min()
     }
 
-    /// The time of [`Member::poll_timeout`] has come.
+    /// Carries out what is due at the time of [`Member::poll_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         let links = self.deadlines.range(..=(now, LinkId(u64::MAX)));
@@ -300,7 +300,7 @@ impl Member {
         self.drain_node(now);
     }
 
-    /// The own tasks are shut down.
+    /// Records that the own tasks are shut down, as [`Output::End`] has requested.
     pub fn handle_local_down(&mut self, now: Instant) {
         self.node.handle_local_down(now);
         self.drain_node(now);

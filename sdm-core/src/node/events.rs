@@ -258,7 +258,7 @@ impl Node {
         }
     }
 
-    /// The parent has no room for bulk data (true), or has room again.
+    /// Pauses the sending of bulk data if `paused` is true, because the parent has no room; otherwise resumes it.
     pub fn set_bulk_paused(&mut self, now: Instant, paused: bool) {
         self.bulk_paused = paused;
         if !paused && self.bulk.bytes >= BULK_BYTES {

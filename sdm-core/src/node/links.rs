@@ -51,7 +51,7 @@ pub(super) enum ChildState {
     /// Without a link; connecting.
     Connecting,
     Up(LinkId),
-    /// With a link over which no record has arrived for a while.
+    /// There is a link, but no record has arrived over it for a while.
     Silent(LinkId),
 }
 
@@ -196,13 +196,13 @@ impl Node {
         }
     }
 
-    /// The front-end has accepted this member as its child over `link`, which this member opened.
+    /// Handles the new link to the front-end, which has accepted this member as its child. This member opened the link.
     pub fn handle_front_end_up(&mut self, link: LinkId, epoch: Epoch) {
         let epoch = epoch.max(self.epoch.next());
         self.handle_parent_up(link, ServerId::FRONT_END, epoch);
     }
 
-    /// A link to a child is up; `peer_epoch` is the highest epoch that the child has seen.
+    /// Handles a new link to a child. `peer_epoch` is the highest epoch that the child has seen.
     pub fn handle_child_up(
         &mut self,
         now: Instant,
@@ -245,7 +245,7 @@ impl Node {
         self.ask_child_again(at, true);
     }
 
-    /// Handles an [`Action::Connect`] that has failed for good. `why` names the member, its addresses and the number of
+    /// Handles the final failure of an [`Action::Connect`]. `why` names the member, its addresses and the number of
     /// attempts.
     pub fn handle_unreachable(&mut self, now: Instant, server: ServerId, why: &str) {
         let found = self
@@ -275,7 +275,7 @@ impl Node {
         self.reconnect(at, false);
     }
 
-    /// A link has ended; `why` is the reason.
+    /// Handles the end of a link; `why` is the reason.
     pub fn handle_link_down(&mut self, now: Instant, link: LinkId, why: &str) {
         if let Some(root) = &mut self.root {
             root.early.retain(|(_, early)| *early != link);
@@ -307,7 +307,7 @@ impl Node {
         self.tell_silent(now, at, &why);
     }
 
-    /// No record has come over a link for a while.
+    /// Handles a link over which no record has come for a while.
     pub fn handle_link_silent(&mut self, now: Instant, link: LinkId) {
         // A silent parent needs no action here: the parent reconnects, or an adopter does.
         let Some(at) = self.child_of(link) else {
@@ -324,7 +324,7 @@ impl Node {
         self.tell_silent(now, at, &why);
     }
 
-    /// A record has come over a silent link.
+    /// Handles a record that has come over a silent link.
     pub fn handle_link_alive(&mut self, now: Instant, link: LinkId) {
         let Some(at) = self.child_of(link) else {
             return;

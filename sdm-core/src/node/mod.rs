@@ -75,7 +75,7 @@ pub enum Action {
     StopConnecting(ServerId),
     /// Close a link after sending its queued messages; the node has forgotten the link.
     Close(LinkId),
-    /// The session's configuration has come; first of all, and only once.
+    /// The session's configuration has come. This is the first action, and comes only once.
     Configure(Arc<Config>),
     /// Execute a command; answered by [`Node::handle_local`], once per task.
     Execute {
@@ -128,7 +128,7 @@ pub struct ConnectRequest {
 /// An event of the root for its user.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Delivery {
-    /// Answers to a command, each source once over the whole command.
+    /// Answers to a command. Each source is in one answer only, over all answers to the command.
     Answer {
         /// The command that is answered.
         id: CommandId,
@@ -198,8 +198,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// A master or a server that waits for its parent and its initialisation until `deadline`,
-    /// and ends if none comes.
+    /// A master or a server, which waits for its parent and its initialisation until `deadline`. It ends if they do not
+    /// come.
     #[must_use]
     pub fn new(
         me: ServerId,
@@ -299,7 +299,7 @@ impl Node {
             .min()
     }
 
-    /// The time of [`Node::poll_timeout`] has come.
+    /// Carries out what is due at the time of [`Node::poll_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         self.commands_timeout(now);
         self.events_timeout(now);

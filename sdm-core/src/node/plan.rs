@@ -78,7 +78,7 @@ impl Node {
         self.actions.extend(sent);
     }
 
-    /// Handles the first part of a plan from the parent; an incomplete earlier plan is void.
+    /// Handles the first part of a plan from the parent, and discards an incomplete earlier plan.
     pub(super) fn handle_init(&mut self, now: Instant, init: Init) -> Result<(), ProtocolError> {
         let wanted = init.slice.first().map_or(0, |it| it.subtree_count) as usize;
         let parent = self.parent.as_mut().expect("it said this");

@@ -95,8 +95,8 @@ impl Node {
         self.actions.push_back(Action::End(policy));
     }
 
-    /// The own tasks are shut down, as [`Action::End`] asked. Their last events, which wait here to be sent together,
-    /// are sent before the end.
+    /// Records that the own tasks are shut down, as [`Action::End`] has requested. Their last events, which wait here
+    /// to be sent together, are sent before the end.
     pub fn handle_local_down(&mut self, now: Instant) {
         self.flush_events(Lane::Control, now);
         self.flush_events(Lane::Bulk, now);

@@ -51,7 +51,7 @@ pub enum What {
     Missed,
 }
 
-/// The kinds of children of a kind of element.
+/// The kinds of elements that can be children of an element of this kind.
 pub(super) fn children(kind: Kind) -> &'static [Kind] {
     match kind {
         Kind::ResourceManager => &[Kind::Machine, Kind::Queue, Kind::Job],

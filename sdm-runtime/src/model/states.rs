@@ -19,7 +19,8 @@ pub struct States {
     pub attribute: &'static str,
     /// The word of each state, in the order of [`State::ALL`].
     pub words: &'static [&'static str],
-    /// Other words of agents for the states: those of later versions of PTP, and those in other parts of the document.
+    /// Alternative words of agents for the states: those of later versions of PTP, and those in other parts of the
+    /// document.
     pub aliases: &'static [(&'static str, &'static str)],
     /// The state of an element for which no state was reported.
     pub default: &'static str,

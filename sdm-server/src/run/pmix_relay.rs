@@ -132,8 +132,8 @@ impl Server {
         self.end_job(&IdSet::new());
     }
 
-    /// Handles a datagram. It is for this node's PMIx server: one of another node, or one of its own that returns
-    /// undelivered. Or it is an abort of the job, which is carried out here.
+    /// Handles a datagram. It is a message of another node's PMIx server for that of this node, or one of this node's
+    /// that returns undelivered. Or it is an abort of the job, which is carried out here.
     pub(super) fn take_letter(&mut self, letter: Datagram) {
         let bytes = match letter.is_brought {
             false => Vec::new(),

@@ -133,7 +133,8 @@ impl Caller {
         }
     }
 
-    /// Reads from the waiting connection. Once the listener takes it, it counts as accepted, and the next one is made.
+    /// Reads from the waiting connection. Once the listener takes the connection, it counts as accepted, and the next
+    /// one is made.
     fn read(&mut self, inner: &mut impl Transport, conn: ConnId, events: &mut Vec<TransportEvent>) {
         let mut buffer = [0; EARLY_BYTES];
         match inner.recv(conn, &mut buffer) {
