@@ -112,7 +112,7 @@ impl<'a> Writer<'a> {
         write_number(value, |byte| self.out.push(byte));
     }
 
-    /// A number, as [`Writer::u64`].
+    /// Writes a number as [`Writer::u64`] does.
     pub fn u32(&mut self, value: u32) {
         self.u64(value.into());
     }
@@ -131,7 +131,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A text, at most `max` bytes.
+    /// Writes a text of at most `max` bytes, after its length.
     pub fn text(&mut self, what: &'static str, text: &str, max: usize) {
         self.bytes(what, text.as_bytes(), max);
     }
@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
         Ok(byte)
     }
 
-    /// A number in its shortest spelling.
+    /// Reads a number in its shortest encoding.
     ///
     /// # Errors
     /// A number that is cut off, above 64 bits, or spelt longer than need be.
@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
         Err(bad)
     }
 
-    /// A number of at most 32 bits.
+    /// Reads a number of at most 32 bits.
     ///
     /// # Errors
     /// As [`Reader::u64`], and a number above 32 bits.
@@ -257,7 +257,7 @@ impl<'a> Reader<'a> {
         u32::try_from(value).map_err(|_| DecodeError::Unexpected { what, offset })
     }
 
-    /// A number of at most 16 bits.
+    /// Reads a number of at most 16 bits.
     ///
     /// # Errors
     /// As [`Reader::u64`], and a number above 16 bits.
@@ -309,7 +309,7 @@ impl<'a> Reader<'a> {
         Ok(&self.buf[start..self.at])
     }
 
-    /// As [`Reader::slice`], sharing the buffer instead of copying.
+    /// Reads bytes as [`Reader::slice`] does, sharing the buffer instead of copying.
     ///
     /// # Errors
     /// As [`Reader::slice`].
@@ -326,7 +326,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A text, at most `max` bytes.
+    /// Reads a text of at most `max` bytes.
     ///
     /// # Errors
     /// As [`Reader::slice`], and for bytes that are not UTF-8.
@@ -336,7 +336,7 @@ impl<'a> Reader<'a> {
             .map_err(|_| DecodeError::Unexpected { what, offset })
     }
 
-    /// A set.
+    /// Reads a set.
     ///
     /// # Errors
     /// As [`Reader::set_from`].
@@ -346,7 +346,7 @@ impl<'a> Reader<'a> {
         self.decode_set(base, what, offset)
     }
 
-    /// A set that is coded relative to `base`.
+    /// Reads a set that is encoded relative to `base`.
     ///
     /// # Errors
     /// The bytes do not form a set, the set exceeds its bounds, or the sets of this buffer together exceed
@@ -355,7 +355,7 @@ impl<'a> Reader<'a> {
         self.decode_set(base, what, self.at)
     }
 
-    /// A set that is coded relative to `base`, as part of a value that begins at `offset`.
+    /// Decodes a set that is encoded relative to `base`. The set is part of a value that begins at `offset`.
     fn decode_set(
         &mut self,
         base: u32,

@@ -245,8 +245,8 @@ impl Dialer {
         }
     }
 
-    /// The attempt failed. An attempt that [`Dialer::poll`] has replaced must not be
-    /// reported.
+    /// Records that the attempt has failed, for the reason `failure`. An attempt that [`Dialer::poll`] has replaced
+    /// must not be reported.
     pub fn handle_failure(&mut self, now: Instant, failure: DialFailure) {
         if !matches!(
             self.state,

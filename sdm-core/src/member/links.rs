@@ -136,7 +136,7 @@ impl Member {
         true
     }
 
-    /// The connection of a link has ended; `why` is the reason.
+    /// Handles the end of a link's connection; `why` is the reason.
     pub fn handle_closed(&mut self, now: Instant, id: LinkId, why: &str) {
         self.forget_link(now, id, why, DialFailure::Closed);
         // Work that waited for this link can go on.

@@ -281,7 +281,7 @@ impl Member {
         self.give_windows();
     }
 
-    /// An answer of own tasks; see [`Node::handle_local`].
+    /// Handles an answer of own tasks; see [`Node::handle_local`].
     pub fn handle_local(
         &mut self,
         now: Instant,

@@ -71,8 +71,8 @@ impl Node {
         true
     }
 
-    /// An answer of own tasks, in reply to [`super::Action::Execute`]; `payload` of a failed one
-    /// is an encoded [`RawFailure`].
+    /// Handles an answer of own tasks to [`super::Action::Execute`]. The `payload` of a failed answer is an encoded
+    /// [`RawFailure`].
     pub fn handle_local(
         &mut self,
         now: Instant,

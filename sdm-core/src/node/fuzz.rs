@@ -267,7 +267,7 @@ impl Fuzz {
         }
     }
 
-    /// Own tasks answer the oldest command; with an even number only one task does.
+    /// Gives the answer of own tasks to the oldest command. With an even number only one task answers.
     fn answer(&mut self, number: u8) {
         let Some(mut waiting) = self.executing.first_entry() else {
             return;

@@ -461,7 +461,7 @@ impl Node {
             .collect()
     }
 
-    /// At the end of the session: stops waiting for members that are being connected to.
+    /// Stops waiting for members to which this member is still connecting; for the end of the session.
     pub(super) fn forget_unlinked(&mut self) {
         self.children.retain(|child| child.link().is_some());
     }

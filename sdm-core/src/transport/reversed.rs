@@ -79,7 +79,7 @@ impl<T: Transport> Reversed<T> {
         &mut self.inner
     }
 
-    /// From now on each incoming connection has to claim a server of this session.
+    /// Makes each further incoming connection claim to be a server of this session.
     pub fn listen_for_callers(&mut self, config: LinkConfig) {
         self.listener = Some(ReverseListener {
             config,
@@ -92,7 +92,7 @@ impl<T: Transport> Reversed<T> {
         });
     }
 
-    /// From now on this is server `me`, which calls at the first of `places` that it reaches.
+    /// Makes this member call as server `me`: it keeps a connection waiting at the first of `places` that it reaches.
     pub fn call(&mut self, config: LinkConfig, me: ServerId, places: Vec<ConnectionString>) {
         self.caller = Some(Caller::new(config, me, places, Instant::now()));
     }
