@@ -55,7 +55,7 @@ pub struct TaskProbe {
 /// The innermost user function that a thread was not seen to leave between two probes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Within {
-    /// Number of the user's functions outside this one.
+    /// Number of user functions on the stack outside this one.
     pub depth: u32,
     /// The function, with line 0.
     pub frame: StackFrame,

@@ -24,7 +24,7 @@ pub enum BackendSettings {
     },
 }
 
-/// A job with PMIx servers of SDM's, one on each node.
+/// A job with one PMIx server of SDM on each node.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct PmixJob {
     /// True if nothing may be started without a PMIx server; otherwise programs are then started without one, and a

@@ -38,9 +38,9 @@ const NO_WARNING: (&str, &str) = ("OMPI_MPIR_DO_NOT_WARN", "1");
 /// The interface by which a launcher holds the processes that it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// By `MPIR_being_debugged` and `MPIR_Breakpoint`.
+    /// The launcher stops at `MPIR_Breakpoint` if `MPIR_being_debugged` is set (MPIR).
     Mpir,
-    /// By PMIx's stop on exec.
+    /// The launcher stops all processes on their exec (PMIx).
     Pmix,
 }
 

@@ -22,7 +22,7 @@ pub(super) fn is_infinite(value: &Value) -> bool {
     value.get("infinite").and_then(Value::as_bool) == Some(true)
 }
 
-/// A string; empty if the value is not one.
+/// The text of a JSON string; empty if the value is not a string.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

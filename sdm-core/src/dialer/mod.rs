@@ -76,9 +76,9 @@ pub enum DialStep {
 pub enum DialFailure {
     /// The connection was refused: no process listens there. The error of the system.
     Refused(String),
-    /// No connection for another reason: the error of the system.
+    /// The connection was not made for another reason, which is the error of the system.
     NotReached(String),
-    /// A connection, but no handshake.
+    /// The connection was made, but its handshake failed.
     Link(LinkError),
     /// The other end closed the connection, or it broke, before the link was up.
     Closed,

@@ -65,7 +65,7 @@ macro_rules! states {
             };
 
             impl $name {
-                /// The state's word.
+                /// The word of the state.
                 #[must_use]
                 pub const fn word(self) -> &'static str {
                     match self {
