@@ -1,7 +1,6 @@
 //! Merging of answers: by equality, or by a merge rule that interprets their payloads.
 
 use std::any::Any;
-use std::collections::HashMap;
 
 use bytes::Bytes;
 use sdm_idset::IdSet;
@@ -51,60 +50,60 @@ pub struct Aggregate {
 
 /// Maximum number of blocks that are compared by their bytes, without hashes.
 const FEW: usize = 4;
-/// Number of blocks from which on an index is worth its memory.
-const INDEX_AT: usize = 16;
-
-/// The hashes of the blocks of one aggregate, and an index by hash.
+/// The hashes of the blocks of one aggregate, and their order. A sorted list needs a quarter of the memory of a map, and
+/// the next block to evict is its last one.
 struct BlockIndex {
     /// Hashes in the order of the blocks.
     hashes: Vec<u128>,
-    /// Positions of the blocks by hash, kept only past [`INDEX_AT`] blocks.
-    positions: HashMap<u128, Vec<u32>>,
+    /// Positions of the blocks in ascending order of their hashes.
+    order: Vec<u32>,
 }
 
 impl BlockIndex {
     fn of(blocks: &[Block]) -> Self {
-        let hashes = blocks.iter().map(block_hash).collect();
-        let positions = HashMap::new();
-        Self { hashes, positions }
+        // There is one more block at once, and there may be a few.
+        let mut hashes = Vec::with_capacity(2 * FEW);
+        hashes.extend(blocks.iter().map(block_hash));
+        let mut order = Vec::with_capacity(4 * FEW);
+        order.extend((0..hashes.len()).map(as_index));
+        order.sort_by_key(|at: &u32| hashes[*at as usize]);
+        Self { hashes, order }
+    }
+
+    fn hash_at(&self, at: u32) -> u128 {
+        self.hashes[at as usize]
     }
 
     /// Position of the block with the same status and the same bytes; `None` if there is none. The hash finds a
     /// candidate, the comparison of bytes decides.
     fn position(&self, blocks: &[Block], hash: u128, block: &Block) -> Option<usize> {
-        let same = |at: &usize| self.hashes[*at] == hash && is_same(&blocks[*at], block);
-        if self.positions.is_empty() {
-            return (0..blocks.len()).find(same);
-        }
-        let candidates = self.positions.get(&hash)?;
-        candidates.iter().map(|&at| at as usize).find(same)
+        let from = self.order.partition_point(|at| self.hash_at(*at) < hash);
+        let candidates = self.order[from..].iter().copied();
+        let mut candidates = candidates.take_while(|at| self.hash_at(*at) == hash);
+        let found = candidates.find(|at| is_same(&blocks[*at as usize], block));
+        found.map(|at| at as usize)
     }
 
     /// Adds the hash of one more block.
     fn push(&mut self, hash: u128) {
         let at = as_index(self.hashes.len());
         self.hashes.push(hash);
-        if self.positions.is_empty() {
-            self.renew();
-        } else {
-            self.positions.entry(hash).or_default().push(at);
-        }
+        self.enter(at);
     }
 
-    fn largest(&self) -> (usize, u128) {
-        let hashes = self.hashes.iter().copied().enumerate();
-        hashes
-            .max_by_key(|(_, hash)| *hash)
-            .expect("classes_max is 1 or more")
+    fn enter(&mut self, at: u32) {
+        let hash = self.hash_at(at);
+        let to = self.order.partition_point(|at| self.hash_at(*at) < hash);
+        self.order.insert(to, at);
     }
 
-    fn renew(&mut self) {
-        self.positions.clear();
-        if self.hashes.len() > INDEX_AT {
-            for (at, hash) in self.hashes.iter().enumerate() {
-                self.positions.entry(*hash).or_default().push(as_index(at));
-            }
-        }
+    /// Gives the place of the block with the largest hash to a block with a smaller one. Returns that place, or `None`
+    /// if no hash is larger.
+    fn evict(&mut self, hash: u128) -> Option<usize> {
+        let at = self.order.pop_if(|at| self.hashes[*at as usize] > hash)?;
+        self.hashes[at as usize] = hash;
+        self.enter(at);
+        Some(at as usize)
     }
 }
 
@@ -160,14 +159,11 @@ impl Aggregate {
         if let Some(at) = index.position(blocks, hash, &block) {
             blocks[at].sources.union_with(&block.sources);
         } else if is_full {
-            let (at, largest) = index.largest();
-            if hash >= largest {
+            let Some(at) = index.evict(hash) else {
                 return self.others.union_with(&block.sources);
-            }
-            index.hashes[at] = hash;
+            };
             let evicted = std::mem::replace(&mut blocks[at], block);
             self.others.union_with(&evicted.sources);
-            index.renew();
         } else {
             blocks.push(block);
             index.push(hash);
