@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sdm_debug::Reply;
 use sdm_debug::event::Stream;
-use sdm_debug::reply::Variable;
+use sdm_debug::reply::{Frame, Variable};
 use sdm_debug::rules::{Parsed, parse_number};
 use sdm_idset::IdSet;
 
@@ -42,6 +42,8 @@ pub struct Sight {
     pub stacks: Option<MergedStacks>,
     /// The source around the position of most tasks in focus; None if there is none.
     pub source: Option<SourceSight>,
+    /// The selected frames of the tasks in focus, without arguments, most tasks first.
+    pub frames: Vec<(IdSet, Frame)>,
     /// The arguments and local variables of the selected frames, in their order.
     pub locals: Vec<Named>,
     /// The expressions of `display`.

@@ -4,7 +4,7 @@
 
 import { el, byId, fill } from './dom.js';
 import { line, on } from './link.js';
-import { count, format, has, label, runs, union, without } from './sets.js';
+import { count, counted, format, has, label, runs, union, without } from './sets.js';
 
 const WIDTH = 600;
 const HEIGHT = 420;
@@ -38,22 +38,23 @@ function sizes() {
   return sets.map((tasks, at) => [name(at), union(tasks), `b${at}`]).filter(([, tasks]) => tasks !== '');
 }
 
-const STATES = new Set(['stopped', 'running', 'crashed', 'exited', 'lost', 'silent', 'gdb_dead', 'not attached']);
+const STATES = new Set(['stopped', 'running', 'exited', 'lost', 'silent', 'gdb_dead', 'not attached']);
 const HOW_MAX = 3;
 
 // The ranks of each state: [its name, its set, its colour, how they came to it].
 export function states(rows) {
   const found = new Map();
   for (const { state, health, crashed, last, tasks } of rows) {
-    const name = health !== 'reachable' ? health : crashed ? 'crashed' : state;
-    const how = name === 'crashed' ? last?.signal ?? last?.what ?? last?.error : name === 'exited' && last && `code ${last.code}`;
-    const known = found.get(name) ?? { sets: [], how: new Set() };
+    const isCrash = health === 'reachable' && crashed;
+    const name = health !== 'reachable' ? health : isCrash && state === 'stopped' ? 'stopped at a crash' : state;
+    const how = isCrash ? last?.signal ?? last?.what ?? last?.error : name === 'exited' && last && `code ${last.code}`;
+    const known = found.get(name) ?? { sets: [], how: new Set(), isCrash };
     found.set(name, known);
     known.sets.push(tasks);
     if (how) known.how.add(how);
   }
-  return [...found].map(([name, { sets, how }]) =>
-    [name, union(sets), STATES.has(name) ? `s-${name.replaceAll(/\W/g, '-')}` : 'rest', [...how].slice(0, HOW_MAX)]);
+  return [...found].map(([name, { sets, how, isCrash }]) =>
+    [name, union(sets), isCrash ? 's-crashed' : STATES.has(name) ? `s-${name.replaceAll(/\W/g, '-')}` : 'rest', [...how].slice(0, HOW_MAX)]);
 }
 
 // What distinguishes the ranks: [what it is called, its set, its colour].
@@ -184,7 +185,7 @@ function draw() {
   svg.setAttribute('viewBox', `0 0 ${width} ${rows * cell}`);
   // Few ranks are not blown up.
   svg.setAttribute('width', width);
-  svg.setAttribute('aria-label', `Map of ${total} ranks by ${by}; arrows move, shift and arrows mark, Enter makes the mark the focus`);
+  svg.setAttribute('aria-label', `Map of ${counted(total, 'rank')} by ${by}; arrows move, shift and arrows mark, Enter makes the mark the focus`);
   fill(byId('maplegend'), [...shown, ...unknown].map(([text, tasks, colour]) => el('li', {},
     el('button', { type: 'button', onclick: () => line(`focus ${tasks}`) },
       el('span', { class: `swatch ${colour}`, 'aria-hidden': 'true' }), text, ' ', el('span', { class: 'tasks' }, label(tasks))))));

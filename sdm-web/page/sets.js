@@ -71,6 +71,9 @@ export function without(text, texts) {
   return format(left);
 }
 
+// `1 row`, `2 rows`.
+export const counted = (number, noun) => `${number} ${noun}${number === 1 ? '' : 's'}`;
+
 // `rank 3`, `ranks 0-3 (4)`.
 export function label(text) {
   const many = count(text);

@@ -3,7 +3,7 @@
 import { el, byId, fill } from './dom.js';
 import { line, on } from './link.js';
 import { find } from './source.js';
-import { count, label, union } from './sets.js';
+import { count, counted, label, union } from './sets.js';
 
 // So many rows are unfolded at first, and so many with the same caller are shown: more than a screen has.
 const ROWS_MAX = 80;
@@ -98,7 +98,7 @@ export function start() {
   function items(nodes) {
     const more = nodes.slice(SIBLINGS_MAX);
     return [...nodes.slice(0, SIBLINGS_MAX).map(item),
-      more.length ? el('li', { role: 'none', class: 'note' }, `${more.length} more rows, ${label(union(more.map(({ tasks }) => tasks)))}: a smaller focus shows them`) : null];
+      more.length ? el('li', { role: 'none', class: 'note' }, `${counted(more.length, 'more row')}, ${label(union(more.map(({ tasks }) => tasks)))}: a smaller focus shows them`) : null];
   }
 
   function item(node) {

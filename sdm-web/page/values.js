@@ -3,7 +3,7 @@
 import { PLACES, bounds, difference, parted, since, stitch, whole } from './arrays.js';
 import { el, byId, fill } from './dom.js';
 import { line, on } from './link.js';
-import { count, label, nth, union } from './sets.js';
+import { count, counted, label, nth, union, without } from './sets.js';
 
 const WIDTH = 600;
 const HEIGHT = 180;
@@ -87,7 +87,7 @@ function lines({ expression, over }, rows) {
   if (!(low <= high)) return el('p', { class: 'note' }, 'There is no finite number to draw.');
   const zero = low < 0 && high > 0 ? [el('line', { class: 'zero', x1: 0, x2: WIDTH, y1: y(0).toFixed(1), y2: y(0).toFixed(1) }), el('text', { x: WIDTH, y: (y(0) - 3).toFixed(1), 'text-anchor': 'end' }, '0')] : [];
   const ends = [el('text', { x: 2, y: 8 }, number(high)), el('text', { x: 2, y: HEIGHT }, number(low))];
-  const more = rows.length > LINES_MAX ? el('li', {}, `${rows.length - LINES_MAX} more are not drawn`) : null;
+  const more = rows.length > LINES_MAX ? el('li', {}, `and ${rows.length - LINES_MAX} more, not drawn`) : null;
   return [el('svg', { id: 'plot', role: 'img', viewBox: `-2 -4 ${WIDTH + 4} ${HEIGHT + 8}`, 'aria-label': `${expression} over ${over}, from ${number(low)} to ${number(high)}` }, zero, parts, ends),
     el('ul', { class: 'legend', 'aria-label': 'Lines' }, rows.slice(0, LINES_MAX).map(({ tasks }, at) => el('li', {}, swatch(`k${at}`), label(tasks))), more),
     el('p', { class: 'note' }, `from ${number(low)} to ${number(high)} over ${most} ${over}`)];
@@ -145,7 +145,7 @@ function chosen(plot, before) {
   if (byId('stitch').value === '' || plot.over === 'ranks' || rows.length === 0) return { rows, columns };
   const number = (id, least) => Math.max(Math.floor(Number(byId(id).value)) || 0, least);
   const one = stitch(rows, { columns, isDown: byId('stitch').value === 'columns', line: number('line-length', 1), ghosts: number('ghosts', 0), most: CELLS_MAX });
-  if (one?.row.numbers.length === 0) return { rows: [], columns, note: `Nothing is left of the arrays without ${number('ghosts', 0)} ghosts at each edge.` };
+  if (one?.row.numbers.length === 0) return { rows: [], columns, note: `Nothing is left of the arrays without ${counted(number('ghosts', 0), 'ghost')} at each edge.` };
   return one ? { rows: [one.row], columns: one.columns, isStitched: true } : { rows, columns, note: 'There is no room for the arrays of all ranks as one.' };
 }
 
@@ -294,13 +294,13 @@ export function start() {
       [focus(other.tasks), `${other.differing} of ${other.of}`, `${expression}${other.path}`, cut(other.reference) ?? '-', cut(other.value) ?? '-']))));
   // A sum in another order of the ranks differs in its last digits.
   const rounded = (value) => (typeof value === 'number' ? Number(value.toPrecision(12)) : value);
-  on('stats', ({ expression, count: many, min, max, mean, stddev, sum, histogram, nan, inf, minus_inf: minus }) => {
+  on('stats', ({ expression, count: all, min, max, mean, stddev, sum, histogram, nan, inf, minus_inf: minus }) => {
     // By shares of the ends, as the range itself may be too large for a number.
     const edge = (at) => number(histogram.low * (1 - at / histogram.counts.length) + histogram.high * (at / histogram.counts.length));
     const rows = [['min', min && brief(`${min.value}`), min?.on.tasks && focus(min.on.tasks)], ['max', max && brief(`${max.value}`), max?.on.tasks && focus(max.on.tasks)], ['mean', rounded(mean), null], ['stddev', rounded(stddev), null], ['sum', rounded(sum), null],
       ...[['nan', nan], ['inf', inf], ['-inf', minus]].filter(([, it]) => it?.count).map(([name, it]) => [name, it.count, it.tasks && focus(it.tasks)])];
     answer(expression, histogram ? bars(histogram.counts, (at) => `from ${edge(at)} to ${edge(at + 1)}`) : null,
-      el('p', { class: 'note' }, `${many} numbers${histogram ? `, the bars from ${number(histogram.low)} to ${number(histogram.high)}` : ''}`), table(['', 'value', 'ranks'], rows.filter(([, value]) => value !== null && value !== undefined)));
+      el('p', { class: 'note' }, `${counted(all, 'number')}${histogram ? `, the bars from ${number(histogram.low)} to ${number(histogram.high)}` : ''}`), table(['', 'value', 'ranks'], rows.filter(([, value]) => value !== null && value !== undefined)));
   });
   on('stop', () => { isMoved = true; });
   on('plot', (record) => {
@@ -323,19 +323,29 @@ export function start() {
   let earlier = null;
   let seen = 0;
   let whom = '';
+  // The frame that is selected on these ranks, as `up` and `frame` name it.
+  const framed = (tasks) => {
+    const those = sight.frames.filter((it) => without(tasks, [it.tasks]) !== union([tasks]));
+    return those.length === 1 ? `: #${those[0].level} ${those[0].place}` : those.length > 1 ? ` in ${those.length} frames` : '';
+  };
   // Ranks in other functions have other variables: those of the same ranks stand together, and whose they are is said.
-  const groups = (title, all, before) => {
+  const groups = (title, all, before, isFramed) => {
     const had = new Map(before?.map(({ name, values }) => [name, values]));
     const found = Map.groupBy(all, ({ values }) => union(values.map(({ tasks }) => tasks)));
     return [...found].sort(([a], [b]) => count(b) - count(a)).flatMap(([tasks, those]) => [
-      el('h3', {}, tasks === whom ? title : [`${title} of `, focus(tasks)]),
+      el('h3', {}, tasks === whom ? title : [`${title} of `, focus(tasks)], isFramed ? framed(tasks) : ''),
       ...variables(those.flatMap(({ name, values }) => folded(values, had.get(name)).map((row, at, all) =>
-        [at === 0 ? el('code', {}, name) : '', cut(row.value), past(row), all.length > 1 || union([row.tasks]) !== whom ? focus(row.tasks) : '']))),
+        [at === 0 ? el('code', {}, name) : '', cut(row.value), past(row), all.length > 1 || union([row.tasks]) !== tasks ? focus(row.tasks) : '']))),
     ]);
   };
-  // There is no room for what no variable was before.
-  const variables = (rows) => (rows.some(([, , was]) => was !== '') ? table(['name', 'value', 'at the stop before', 'ranks'], rows) : table(['name', 'value', 'ranks'], rows.map(([name, value, , who]) => [name, value, who])));
-  const drawSight = () => sight && fill(byId('locals'), [...groups('Watched', sight.watched, earlier?.watched), ...groups('Variables', sight.locals, earlier?.locals), sight.missing ? el('p', { class: 'note' }, sight.missing) : null].filter(Boolean));
+  // There is no room for what no variable was before, and for ranks where all have the same values.
+  const variables = (rows) => {
+    const heads = ['name', 'value', 'at the stop before', 'ranks'];
+    const shown = heads.map((_, at) => at < 2 || rows.some((row) => row[at] !== ''));
+    return table(heads.filter((_, at) => shown[at]), rows.map((row) => row.filter((_, at) => shown[at])));
+  };
+  const drawSight = () => sight && fill(byId('locals'), [...groups('Watched', sight.watched, earlier?.watched), ...groups('Variables', sight.locals, earlier?.locals, true), sight.missing ? el('p', { class: 'note' }, sight.missing) : null,
+    sight.locals.length === 0 && sight.frames.length > 0 ? el('p', { class: 'note' }, `No variables${framed(whom)}`) : null].filter(Boolean));
   on('sight', (record) => {
     settle();
     if (stop !== seen) earlier = sight?.source?.function === record.source?.function ? sight : null;

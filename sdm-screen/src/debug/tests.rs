@@ -92,7 +92,7 @@ fn board() -> Overview {
             named("left", &[("0-30", "-1"), ("31-61", "2"), ("62", "17")]),
         ],
         watched: vec![named("cell[0]", &[("0-61", "0.5"), ("62", "nan")])],
-        missing: String::new(),
+        ..Sight::default()
     };
     Overview {
         prompt: "[all 64: 63 stopped, 1 exited] (sdm) ".to_owned(),

@@ -148,7 +148,8 @@ async fn sight(session: &SessionHandle) -> Sight {
             .map(|(_, why)| why.text.clone())
             .next()
             .unwrap_or_default();
-        sight.source = source(session, frames).await;
+        sight.frames = selected(frames);
+        sight.source = source(session, &sight.frames).await;
     }
     sight
 }
@@ -159,25 +160,35 @@ async fn answer(session: &SessionHandle, id: CommandId) -> Option<Gathered> {
     session.take_answered(id, waited).map(|open| open.gathered)
 }
 
-/// The source at the position of most tasks, or that of the nearest caller with source. None if there is no source.
-async fn source(session: &SessionHandle, frames: &Gathered) -> Option<SourceSight> {
-    // Frames differ in the values of their arguments, too.
-    let mut places: Vec<(IdSet, &Frame)> = Vec::new();
+/// The selected frames without their arguments, most tasks first.
+fn selected(frames: &Gathered) -> Vec<(IdSet, Frame)> {
+    let mut places: Vec<(IdSet, Frame)> = Vec::new();
     for (tasks, reply) in &frames.ok {
         let Reply::Frame(view) = reply else {
             continue;
         };
-        let is_same = |known: &Frame| {
-            let frame = &view.frame;
-            (&known.path, known.line, &known.function) == (&frame.path, frame.line, &frame.function)
+        let frame = Frame {
+            args: Vec::new(),
+            ..view.frame.clone()
         };
-        match places.iter_mut().find(|(_, known)| is_same(known)) {
+        match places.iter_mut().find(|(_, known)| *known == frame) {
             Some((known, _)) => known.union_with(tasks),
-            None => places.push((tasks.clone(), &view.frame)),
+            None => places.push((tasks.clone(), frame)),
         }
     }
     places.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
-    let (tasks, frame) = places.into_iter().next()?;
+    places
+}
+
+/// The source at the position of most tasks, or that of the nearest caller with source. None if there is no source.
+async fn source(session: &SessionHandle, selected: &[(IdSet, Frame)]) -> Option<SourceSight> {
+    let (_, frame) = selected.first()?;
+    // Recursion of another depth is the same place.
+    let is_same = |other: &Frame| {
+        (&frame.path, frame.line, &frame.function) == (&other.path, other.line, &other.function)
+    };
+    let here = selected.iter().filter(|(_, other)| is_same(other));
+    let tasks = IdSet::union_all(here.map(|(tasks, _)| tasks));
     let (frame, is_caller) = match has_source(frame) {
         true => (frame.clone(), false),
         false => (caller(session, &tasks, frame.level).await?, true),

@@ -1,11 +1,14 @@
 //! Records that a live page gets in addition to those of `--json`: the state of the session, and its console.
 
 use sdm_debug::TaskState;
+use sdm_debug::reply::Frame;
+use sdm_idset::IdSet;
 use serde_json::{Value, json};
 
 use super::{VERSION, break_row, rank_row, reply, set};
 use crate::item::{Happening, RankRow};
 use crate::overview::{Named, Overview, Sight, SourceSight};
+use crate::render::frame_text;
 
 /// Number of source lines that a page gets before and after the current line.
 const LINES_AROUND: u32 = 12;
@@ -39,6 +42,7 @@ pub fn sight(sight: &Sight) -> String {
     let fields = json!({
         "stacks": sight.stacks.as_ref().map(reply::stacks),
         "source": sight.source.as_ref().map(source),
+        "frames": sight.frames.iter().map(selected).collect::<Vec<_>>(),
         "locals": sight.locals.iter().map(named).collect::<Vec<_>>(),
         "watched": sight.watched.iter().map(named).collect::<Vec<_>>(),
         "missing": sight.missing,
@@ -96,6 +100,10 @@ fn source(sight: &SourceSight) -> Value {
         "caller": sight.is_caller,
         "tasks": set(&sight.tasks),
     })
+}
+
+fn selected((tasks, frame): &(IdSet, Frame)) -> Value {
+    json!({ "tasks": set(tasks), "count": tasks.len(), "level": frame.level, "place": frame_text(frame) })
 }
 
 fn named(named: &Named) -> Value {

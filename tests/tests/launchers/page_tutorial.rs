@@ -33,7 +33,7 @@ fn check_crash(browser: &Browser, drawn: &mut Drawn) {
     let place = Place::new();
     let (running, mut page) = start(browser, &place, ("halo", &["200", "segv"]));
     page.click("[data-line='continue &']");
-    page.wait_text("#maplegend", "crashed, SIGSEGV rank 3");
+    page.wait_text("#maplegend", "stopped at a crash, SIGSEGV rank 3");
     drawn.note("crash: the map", &page.value(MAP));
     page.click("#maplegend li:last-child button");
     page.wait_text("#prompt", "[3: 1 stopped]");

@@ -200,9 +200,9 @@ fn crashed_rank_is_on_the_map_and_one_click_leads_to_its_line() {
     let (running, mut page) = open(&browser, &place, sdm);
     page.wait_text("#states", "8 stopped");
     page.click("[data-line='continue &']");
-    page.wait_text("#maplegend", "crashed, SIGSEGV rank 3");
+    page.wait_text("#maplegend", "stopped at a crash, SIGSEGV rank 3");
     page.wait_text("#states", "7 running");
-    page.wait_text("#states", "1 crashed");
+    page.wait_text("#states", "1 stopped at a crash");
     golden::check("web_crash", &format!("{}\n", text(&page.value(MAP))));
     page.click("#maplegend li:last-child button");
     page.wait_text("#prompt", "[3: 1 stopped]");

@@ -166,6 +166,16 @@ fn accessibility_checker_finds_no_barrier_on_any_tab() {
     quit(running, page);
 }
 
+/// Asks which classes have colours that are hard to tell apart, by day and by night.
+fn check_colours(page: &mut BrowserPage) {
+    for colours in ["light", "dark"] {
+        let feature = json!([{ "name": "prefers-color-scheme", "value": colours }]);
+        page.call("Emulation.setEmulatedMedia", json!({ "features": feature }));
+        let near = page.value(include_str!("web_colours.js"));
+        assert_eq!(near, json!([]), "{colours}");
+    }
+}
+
 fn check_barriers(page: &mut BrowserPage) {
     for colours in ["light", "dark"] {
         let feature = json!([{ "name": "prefers-color-scheme", "value": colours }]);
@@ -259,6 +269,7 @@ fn odd_value_is_found_by_mouse_and_by_keyboard() {
 /// The status and the head of the response to a request of a stranger's own making.
 fn ask(host: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(host).expect("it listens");
+    check_colours(&mut page);
     // A refusal can end the connection before all is written, or read.
     let _ = stream.write_all(request.as_bytes());
     let mut response = String::new();
@@ -361,7 +372,7 @@ fn hostile_output_and_values_cannot_script_a_page() {
         return;
     };
     page.click("[data-line='continue &']");
-    page.wait_text("#states", "8 crashed");
+    page.wait_text("#states", "8 stopped at a crash");
     page.wait_text("#log", "SIGSEGV");
     page.line("focus all");
     page.line("up");

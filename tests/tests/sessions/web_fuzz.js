@@ -22,7 +22,7 @@
   const numbers = () => many(() => (draw(5) ? draw(1000) / 7 : null));
   const MAKE = [
     () => ({ kind: 'board', all: '0-7', focus: set(), prompt: text(), stale: !!draw(2), breakpoints: many(() => ({ number: draw(9), places: many(() => ({ function: text(), file: text(), line: draw(99) })) })), ranks: many(() => ({ crashed: !!draw(2), state: text(), health: draw(2) ? 'reachable' : text(), count: 2, tasks: set(), last: draw(2) ? null : { kind: text(), reason: text(), signal: text(), code: 1 } })) }),
-    () => ({ kind: 'sight', stacks: draw(4) ? stacks() : null, source: draw(3) ? { path: text(), function: text(), line: 3, first: 1, lines: many(text), caller: !!draw(2), tasks: set() } : null, locals: many(named), watched: many(named), missing: text() }),
+    () => ({ kind: 'sight', stacks: draw(4) ? stacks() : null, source: draw(3) ? { path: text(), function: text(), line: 3, first: 1, lines: many(text), caller: !!draw(2), tasks: set() } : null, frames: many(() => ({ tasks: set(), level: draw(9), place: text() })), locals: many(named), watched: many(named), missing: text() }),
     () => ({ kind: 'said', text: text() }),
     () => ({ kind: 'typed', text: text() }),
     () => ({ kind: 'prompt', text: text(), question: !!draw(2), asked: true }),

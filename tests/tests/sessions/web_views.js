@@ -10,7 +10,7 @@
   const texts = (selector) => all(selector).map((it) => it.textContent);
   const row = (tasks, state, more) => ({ tasks, count: 1, state, health: 'reachable', program: '', last: null, crashed: false, ...more });
   const board = (more) => ({ kind: 'board', prompt: '', all: '0-7', focus: '0-7', running: '', stale: false, breakpoints: [], ranks: [row('0-7', 'stopped')], ...more });
-  const sight = (more) => ({ kind: 'sight', stacks: null, source: null, locals: [], watched: [], missing: '', ...more });
+  const sight = (more) => ({ kind: 'sight', stacks: null, source: null, frames: [], locals: [], watched: [], missing: '', ...more });
 
   // The first look takes its time, and nothing is said of ranks that nobody has looked at.
   deliver(sight());
@@ -22,9 +22,9 @@
   // A state is one class, and has the same colour in the map and above it.
   const crash = { crashed: true, last: { kind: 'stop', reason: 'signal', signal: 'SIGSEGV' } };
   deliver(board({ ranks: [row('0-3', 'running'), row('4', 'stopped', { last: { kind: 'stop', reason: 'at_main' } }), row('5', 'stopped'), row('6', 'stopped', crash), row('7', 'running', { health: 'lost' })] }));
-  equal('states', texts('#states li'), ['4 running', '2 stopped', '1 crashed', '1 lost']);
+  equal('states', texts('#states li'), ['4 running', '2 stopped', '1 stopped at a crash', '1 lost']);
   equal('classes', all('#mapcells .class').map((it) => `${it.getAttribute('class')} ${it.dataset.tasks}`), ['class s-running 0-3', 'class s-stopped 4-5', 'class s-crashed 6', 'class s-lost 7']);
-  equal('legend', texts('#maplegend li'), ['running ranks 0-3 (4)', 'stopped ranks 4-5 (2)', 'crashed, SIGSEGV rank 6', 'lost rank 7']);
+  equal('legend', texts('#maplegend li'), ['running ranks 0-3 (4)', 'stopped ranks 4-5 (2)', 'stopped at a crash, SIGSEGV rank 6', 'lost rank 7']);
   const colour = (it) => getComputedStyle(it).getPropertyValue('--colour');
   equal('colours', all('#states li').map(colour), all('#mapcells .class').map(colour));
   equal('distinct colours', new Set(all('#states li').map(colour)).size, 4);
@@ -33,7 +33,7 @@
   document.getElementById('tab-map').click();
   const { x, y } = all('#mapcells text').find((it) => it.textContent === '6').getBoundingClientRect();
   document.getElementById('mapsvg').dispatchEvent(new PointerEvent('pointermove', { clientX: x + 2, clientY: y + 2 }));
-  equal('cell', texts('#maphere'), ['rank 6: crashed, SIGSEGV']);
+  equal('cell', texts('#maphere'), ['rank 6: stopped at a crash, SIGSEGV']);
 
   // Many numbers are coloured by ranges.
   const by = document.getElementById('mapby');
@@ -55,13 +55,31 @@
   equal('recursion', all('#tree [role=treeitem]').slice(1).map((it) => it.ariaLabel.replace(', changed', '')), ['down (3 times), a.c:5: ranks 0-3 (4)', 'down (5 times), a.c:5: ranks 4-7 (4)']);
   // Who has a variable is said where not everybody has it.
   equal('variables', all('#locals tr').map((it) => [...it.cells].map((cell) => cell.textContent)).filter(([name]) => name !== 'name'),
-    [['step', '60', ''], ['sum', '1', 'ranks 0-2,4-7 (7)'], ['fault', 'FAULT_HANG', 'rank 3']]);
+    [['step', '60'], ['sum', '1'], ['fault', 'FAULT_HANG']]);
+  equal('whose variables', texts('#locals h3'), ['Variables', 'Variables of ranks 0-2,4-7 (7)', 'Variables of rank 3']);
+
+  // Whose frame it is that has them, also where it is a caller's.
+  const main = { tasks: '0-7', count: 8, level: 1, place: 'main () at a.c:9' };
+  deliver(sight({ stacks, source, frames: [main], locals: [named('n', ['0-7', '3'])] }));
+  equal('selected frame', texts('#locals h3'), ['Variables: #1 main () at a.c:9']);
+  deliver(sight({ stacks, source, frames: [{ ...main, tasks: '0-6', count: 7 }, { tasks: '7', count: 1, level: 0, place: 'down () at a.c:5' }], locals: [named('n', ['0-7', '3']), named('depth', ['7', '5'])] }));
+  equal('selected frames', texts('#locals h3'), ['Variables in 2 frames', 'Variables of rank 7: #0 down () at a.c:5']);
+  deliver(sight({ stacks, source, frames: [main] }));
+  equal('frame without variables', texts('#locals'), ['No variables: #1 main () at a.c:9']);
+
+  // What is left out is counted, also where it is one.
+  const callees = (many) => ({ ...stacks, stacks: Array.from({ length: many }, (_, at) => ({ tasks: `${at}`, count: 1, threads: 1, frames: [frame('main', 9, 1), frame(`f${at}`, 5, 1)] })) });
+  for (const [many, note] of [[61, '1 more row, rank 60: a smaller focus shows them'], [62, '2 more rows, ranks 60-61 (2): a smaller focus shows them']]) {
+    deliver(sight({ stacks: { ...callees(many), tasks: `0-${many - 1}`, count: many } }));
+    equal('rows left out', texts('#tree .note'), [note]);
+  }
+  deliver(sight({ stacks, source, locals: [named('step', ['0-7', '60']), named('fault', ['3', 'FAULT_HANG']), named('sum', ['0-2,4-7', '1'])] }));
 
   const cells = (selector) => all(selector).map((it) => [...it.cells].map((cell) => cell.textContent));
   deliver({ kind: 'stop' });
   deliver(sight({ stacks, source, locals: [named('step', ['0-7', '61']), named('sum', ['0-1', '1'], ['2,4-7', '2'])] }));
   equal('variables at the stop before', cells('#locals tr'), [
-    ['name', 'value', 'at the stop before', 'ranks'], ['step', '61', '60', ''],
+    ['name', 'value', 'at the stop before'], ['step', '61', '60'],
     ['name', 'value', 'at the stop before', 'ranks'], ['sum', '1', '', 'ranks 0-1 (2)'], ['', '2', '1', 'ranks 2,4-7 (5)']]);
 
   // What was listed stays until the ranks are elsewhere.

@@ -14,11 +14,59 @@ const HEAP_MAX: f64 = 50e6;
 const MANY_PLACES: &str = "import('/link.js').then(({ deliver }) => {
   const frame = (name, line) => ({ module: '', function: name, file: 'solver.c', line, repeat: 1 });
   const stacks = Array.from({ length: 1000 }, (_, at) => ({ tasks: `${at}-${9000 + at}/1000`, count: 10, threads: 10, frames: [frame('main', 80), frame('solve', 20 + at % 7), frame(`kernel${at % 50}`, at), frame('MPI_Wait', 0)] }));
-  const text = JSON.stringify({ kind: 'sight', stacks: { type: 'stacks', tasks: '0-9999', count: 10000, others: '', bare: '', stacks }, source: null, locals: [], watched: [], missing: null });
+  const text = JSON.stringify({ kind: 'sight', stacks: { type: 'stacks', tasks: '0-9999', count: 10000, others: '', bare: '', stacks }, source: null, frames: [], locals: [], watched: [], missing: null });
   deliver(JSON.parse(text));
   const isThere = document.querySelector('#tree').textContent.includes('solve');
   return new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(isThere), 0)));
 })";
+
+/// Bounds of the records of a stop, by kind: their bytes, and the nodes of the document that each of them changes.
+const RECORDS_MAX: [(&str, u64, u64); 3] = [
+    ("board", 4_000, 100),
+    ("sight", 60_000, 2_500),
+    ("said", 500, 3),
+];
+/// Bounds of the elements of a map of 100,000 ranks, and of the bytes of what it is drawn of.
+const MAP_MAX: (u64, u64) = (100, 4_000_000);
+
+/// Holds what the records of a stop cost against their bounds. Unlike times these are the same on a busy machine.
+fn check_records(page: &mut BrowserPage) {
+    // It is looked at once the prompt is there.
+    page.wait("costs().sight");
+    let costs = page.value("costs()");
+    println!("page of 10000 ranks, most bytes and changed nodes of a record: {costs}");
+    for (kind, bytes_max, nodes_max) in RECORDS_MAX {
+        let figure = |at: usize| costs[kind][at].as_u64().expect("such a record came");
+        assert!(figure(0) <= bytes_max, "{kind}: {costs}");
+        assert!(figure(1) <= nodes_max, "{kind}: {costs}");
+    }
+}
+
+/// Holds the size of a map of 100,000 ranks against its bounds, and finds some of its ranks.
+fn check_large_map(page: &mut BrowserPage) {
+    let map = page.value(include_str!("page_map.js"));
+    println!("map of 100000 ranks: {map}");
+    let states = [
+        "stopped",
+        "running",
+        "exited",
+        "detached",
+        "starting",
+        "absent",
+        "signalled",
+        "gdb_dead",
+    ];
+    for order in ["rank", "host"] {
+        let map = &map[order];
+        let figure = |name: &str| map[name].as_u64().expect("a number");
+        assert!(figure("elements") <= MAP_MAX.0, "{order}: {map}");
+        assert!(figure("bytes") <= MAP_MAX.1, "{order}: {map}");
+        assert_eq!(map["cells"], json!(vec![12_500; 8]), "{order}");
+        assert_eq!(map["isInside"], true, "{order}");
+        let here = [0, 54_321, 99_999].map(|rank| format!("rank {rank}: {}", states[rank % 8]));
+        assert_eq!(map["here"], json!(here), "{order}");
+    }
+}
 
 /// A figure of Chromium's about the page.
 fn figure(page: &mut BrowserPage, name: &str) -> f64 {
@@ -63,12 +111,14 @@ fn page_of_ten_thousand_ranks_is_small_and_does_not_poll() {
     page.wait_text("#states", "10000 stopped");
     page.wait_text("#tree", "MPI_Recv");
     page.call("Network.enable", json!({}));
+    assert_eq!(page.value(include_str!("page_costs.js")), true);
     let ms = busy_ms(&mut page, |page| {
         page.line("next");
         page.wait_text("#log", "(9999): MPI_Allreduce ()");
         page.wait("document.querySelector('#prompt').textContent.includes('10000 stopped')");
     });
     check_size(&mut page, "a step of all", ms);
+    check_records(&mut page);
     let ms = busy_ms(&mut page, |page| {
         page.line("outliers rank");
         page.wait_text("#shown h3", "rank");
@@ -81,6 +131,7 @@ fn page_of_ten_thousand_ranks_is_small_and_does_not_poll() {
     check_size(&mut page, "a thousand places", ms);
     // Each line of the prompt is a request, and there is no other one.
     assert_eq!(page.requests, 2);
+    check_large_map(&mut page);
     page.line("quit");
     page.wait_text("#prompt", "ranks started here?");
     page.line("y");
