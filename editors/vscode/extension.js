@@ -127,7 +127,7 @@ class RanksView {
 }
 
 /** What the page may ask of the debug adapter. */
-const REQUESTS = ["sdm/events", "sdm/line", "sdm/interrupt", "sdm/suspend"];
+const REQUESTS = ["sdm/events", "sdm/line", "completions", "sdm/interrupt", "sdm/suspend"];
 
 /** The page of `sdm web` as a panel. The adapter has its files and what is on it; here messages are passed on. */
 class Page {

@@ -50,6 +50,7 @@ pub struct Aggregate {
 
 /// Maximum number of blocks that are compared by their bytes, without hashes.
 const FEW: usize = 4;
+
 /// The hashes of the blocks of one aggregate, and their order. A sorted list needs a quarter of the memory of a map, and
 /// the next block to evict is its last one.
 struct BlockIndex {

@@ -1,16 +1,26 @@
 // The prompt's own language, and what the session says as text.
 
 import { el, byId } from './dom.js';
-import { answer, interrupt, on } from './link.js';
+import { answer, complete, interrupt, on } from './link.js';
 
 const ENTRIES_MAX = 500;
 const HISTORY_MAX = 200;
+const WORDS_MAX = 60;
+
+// What all of these begin with.
+function common(words) {
+  let most = words[0].length;
+  for (const word of words) while (!word.startsWith(words[0].slice(0, most))) most -= 1;
+  return words[0].slice(0, most);
+}
 
 export function start() {
   const log = byId('log');
   const input = byId('command');
   const history = [];
   let at = 0;
+  // The line up to the cursor for which no word was found: a further Tab leads on, as it does in an empty line.
+  let isWhole = '';
 
   function add(text, name) {
     const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
@@ -28,6 +38,23 @@ export function start() {
   });
   on('status', ({ text }) => { byId('status').textContent = text ?? ''; });
 
+  on('completion', ({ typed, kept, words }) => {
+    const end = input.selectionStart;
+    if (input.value.slice(0, end) !== typed) return;
+    const found = words.length > 0 ? kept + common(words) : typed;
+    if (found.length > typed.length) {
+      const rest = input.value.slice(end);
+      input.value = found + (found.endsWith(' ') ? rest.replace(/^ /, '') : rest);
+      input.setSelectionRange(found.length, found.length);
+    } else if (words.length > 1) {
+      const more = words.length - WORDS_MAX;
+      add(`${words.slice(0, WORDS_MAX).map((word) => word.trim()).join('  ')}${more > 0 ? `  and ${more} more` : ''}`, 'note');
+    } else {
+      isWhole = typed;
+      add('(no completion)', 'note');
+    }
+  });
+
   byId('line').addEventListener('submit', (event) => {
     event.preventDefault();
     const text = input.value;
@@ -39,6 +66,11 @@ export function start() {
     answer(text).then((isTaken) => { if (!isTaken && input.value === '' && !input.disabled) input.value = text; });
   });
   input.addEventListener('keydown', (event) => {
+    const typed = input.value.slice(0, input.selectionStart);
+    if (event.key === 'Tab' && !event.shiftKey && typed !== isWhole) {
+      event.preventDefault();
+      complete(typed);
+    }
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     if (step) {
       event.preventDefault();

@@ -107,6 +107,12 @@ on('prompt', ({ question }) => {
 export const answer = (text) => post('/line', text);
 // A line that a button or a picture stands for. It is no answer to a question.
 export const line = (text) => (isQuestion ? tell('The console asks a question: answer it first.') : answer(text));
+// Asks for the words that can complete a line, which come as a record.
+export function complete(text) {
+  if (!editor) return post('/complete', text);
+  // An editor's adapter has a request for that, as it is.
+  return ask('completions', { text, column: text.length + 1 }).then(({ targets }) => deliver({ kind: 'completion', typed: text, kept: text.slice(0, targets[0]?.start), words: targets.map((it) => it.text) }), () => {});
+}
 // What Ctrl-C does at the prompt.
 export const interrupt = () => post('/interrupt', '');
 export const suspend = () => post('/suspend', '');

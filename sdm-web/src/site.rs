@@ -42,6 +42,8 @@ const ENTERED: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">
 pub enum Deed {
     /// Carry out this line, as if it was typed at the prompt.
     Line(String),
+    /// Find the words that can complete this partly typed line, as Tab does.
+    Complete(String),
     /// Interrupt, as Ctrl-C does.
     Interrupt,
     /// Stop waiting for the current command, as Ctrl-Z does.
@@ -110,6 +112,7 @@ impl Site {
                 return Ok(Answer::Events(request.last_event.unwrap_or(0)));
             }
             "/line" => Deed::Line(line(&request.body)?),
+            "/complete" => Deed::Complete(line(&request.body)?),
             "/interrupt" => Deed::Interrupt,
             "/suspend" => Deed::Suspend,
             _ => return Err(RequestError::NoPage),

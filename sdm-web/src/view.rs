@@ -107,6 +107,12 @@ impl News {
         self.replace("prompt", &page::prompt(&shown(text), (true, is_question)));
     }
 
+    /// Offers words that can complete a partly typed line, from this byte of it on, to the page that has it.
+    pub fn offer(&self, typed: &str, (from, words): (usize, &[String])) {
+        let kept = typed.get(..from).unwrap_or(typed);
+        self.replace("completion", &page::completion(typed, kept, words));
+    }
+
     /// Shows a line that a page has given on all pages, which can give no further line until the next request.
     pub fn take_line(&self, text: &str) {
         self.add(&page::typed(&printable_lines(text)));

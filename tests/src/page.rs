@@ -219,6 +219,7 @@ impl BrowserPage {
         // VS Code knows keys by their numbers.
         let number = match key {
             "Enter" => 13,
+            "Tab" => 9,
             "F1" => 112,
             _ => 0,
         };

@@ -1,5 +1,7 @@
 //! Completion of a partly typed line of the prompt.
 
+use sdm_view::escape::shown;
+
 use super::cursor::Cursor;
 use super::parse::{command_word, prefix_set};
 use super::set::PREFIXES;
@@ -16,6 +18,28 @@ pub enum Wanted {
     /// Completions that gdb finds for this gdb command line; the completed word begins at this byte of the
     /// typed line.
     Program(usize, String),
+}
+
+/// True for a word that is printed unescaped. Other words cannot be inserted into the line.
+#[must_use]
+pub fn is_plain(word: &str) -> bool {
+    shown(word) == word && !word.contains(['\n', '\x1b'])
+}
+
+/// The text that is inserted for a word. No blank follows a word that can be continued, such as a folder.
+#[must_use]
+pub fn ended(word: &str) -> String {
+    match word.ends_with([':', '(', '@', '/', '.']) {
+        true => word.to_owned(),
+        false => format!("{word} "),
+    }
+}
+
+/// The texts that are inserted for these words, without those that cannot be inserted.
+#[must_use]
+pub fn completed(words: &[String]) -> Vec<String> {
+    let words = words.iter().filter(|word| is_plain(word));
+    words.map(|word| ended(word)).collect()
 }
 
 /// Finds the completions of a partly typed line; `named` are the names defined by `defset`.

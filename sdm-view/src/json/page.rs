@@ -71,6 +71,16 @@ pub fn typed(text: &str) -> String {
     record("typed", json!({ "text": text }))
 }
 
+/// The record `completion`: the words with which a line can go on that was partly typed. `kept` is its beginning, to
+/// which they are added.
+#[must_use]
+pub fn completion(typed: &str, kept: &str, words: &[String]) -> String {
+    record(
+        "completion",
+        json!({ "typed": typed, "kept": kept, "words": words }),
+    )
+}
+
 /// The record `status`: the status line, which tells the progress of a wait. Null without one.
 #[must_use]
 pub fn status(line: Option<&str>) -> String {

@@ -42,7 +42,7 @@ fn only_a_browser_with_the_cookie_is_served() {
     assert!(entered.starts_with("HTTP/1.1 200 OK\r\n"), "{entered}");
     let cookie = cookie(&entered).to_owned();
     let files = FILES.iter().map(|(path, ..)| format!("GET {path}"));
-    let deeds = ["/line", "/interrupt", "/suspend"].map(|path| format!("POST {path}"));
+    let deeds = ["/line", "/complete", "/interrupt", "/suspend"].map(|path| format!("POST {path}"));
     for what in files.chain(deeds).chain(["GET /events".to_owned()]) {
         for wrong in ["", "sdm=1", &cookie[..cookie.len() - 1]] {
             let refused = ask(&site, &what, wrong, "bt");
@@ -62,7 +62,13 @@ fn only_a_browser_with_the_cookie_is_served() {
     let line = Deed::Line("bt".to_owned());
     let next = site.gate.path();
     assert_ne!(next, path);
-    let expect = [Deed::Enter { next }, line, Deed::Interrupt, Deed::Suspend];
+    let expect = [
+        Deed::Enter { next },
+        line,
+        Deed::Complete("bt".to_owned()),
+        Deed::Interrupt,
+        Deed::Suspend,
+    ];
     assert_eq!(*done.lock().unwrap(), expect);
 }
 
@@ -76,6 +82,8 @@ fn web_request_with_wrong_path_method_or_body_is_refused() {
         ("GET /../Cargo.toml", "", "404 "),
         ("POST /", "", "405 "),
         ("GET /line", "bt", "405 "),
+        ("GET /complete", "bt", "405 "),
+        ("POST /complete", "b\n", "400 "),
         ("POST /events", "", "405 "),
         ("POST /line", "bt\nkill", "400 "),
         ("POST /line", "\u{1b}[2J", "400 "),

@@ -37,6 +37,7 @@ mod type_ahead;
 mod view;
 mod wake;
 mod web;
+mod words;
 
 use std::ffi::OsString;
 

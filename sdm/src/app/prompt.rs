@@ -18,7 +18,7 @@ use rustyline::{
     EventContext, EventHandler, ExternalPrinter, Helper, RepeatCount,
 };
 use sdm_shell::commands::{self, Wanted};
-use sdm_shell::{COMPLETE_WAIT, Control, LineSource, ScriptLine};
+use sdm_shell::{Control, LineSource, ScriptLine};
 use sdm_text::{beginning, columns, printable};
 use sdm_view::escape::shown;
 
@@ -26,6 +26,7 @@ use super::full_screen::Shared;
 use super::queue::{NOTHING, Queue};
 use super::type_ahead::TypedLine;
 use super::wake::Wake;
+use super::words;
 
 use crate::sink::Sink;
 
@@ -278,34 +279,20 @@ impl Completer for Words {
         let typed = &line[..at];
         if let Wanted::File(_) = commands::completions(typed, &[]) {
             let (from, files) = self.files.complete(line, at, context)?;
-            let files = files.into_iter().filter(|pair| is_plain(&pair.replacement));
+            let files = files
+                .into_iter()
+                .filter(|pair| commands::is_plain(&pair.replacement));
             return Ok((from, files.collect()));
         }
-        let (answer, answered) = channel();
-        let asked = self
-            .controls
-            .send(Control::Complete(typed.to_owned(), answer));
-        (self.wake)();
-        let found = asked
-            .ok()
-            .and_then(|()| answered.recv_timeout(COMPLETE_WAIT * 2).ok());
+        let found = words::ask_session(typed, &self.controls, &self.wake);
         let (from, words) = found.unwrap_or((at, Vec::new()));
         let pair = |word: String| Pair {
-            // No blank follows a word that can be continued, such as a folder.
-            replacement: match word.ends_with([':', '(', '@', '/', '.']) {
-                true => word.clone(),
-                false => format!("{word} "),
-            },
+            replacement: commands::ended(&word),
             display: word,
         };
-        let words = words.into_iter().filter(|word| is_plain(word));
+        let words = words.into_iter().filter(|word| commands::is_plain(word));
         Ok((from, words.map(pair).collect()))
     }
-}
-
-/// True for a word that is printed unescaped. Other words cannot be inserted into the line.
-fn is_plain(word: &str) -> bool {
-    shown(word) == word && !word.contains(['\n', '\x1b'])
 }
 
 impl Hinter for Words {

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sdm_shell::commands;
 use sdm_shell::exit_codes::NOT_STARTED;
 use sdm_shell::{Control, LineSource, ScriptLine};
 use sdm_system::listener::{self, Refusals, SocketFile};
@@ -25,6 +26,7 @@ use sdm_web::{Deed, Gate, News, Site, WebView};
 use super::opener::Refused;
 use super::queue::Queue;
 use super::wake::Wake;
+use super::words;
 use crate::cli::{CommandArgs, Listen};
 use crate::sink::complain;
 
@@ -32,6 +34,8 @@ use crate::sink::complain;
 const CONNECTIONS_MAX: usize = 64;
 /// Maximum number of lines from pages that wait for execution.
 const LINES_MAX: usize = 256;
+/// Maximum number of partly typed lines that wait for words to complete them.
+const COMPLETIONS_MAX: usize = 4;
 /// Time limit for a read: a connection that sends nothing for this time is closed.
 const IDLE: Duration = Duration::from_secs(120);
 /// Time limit for a write to a browser that does not read.
@@ -128,6 +132,7 @@ impl Web {
             false => None,
         };
         let (news, waiting) = (Arc::clone(&self.news), Arc::clone(&self.waiting));
+        let completions = Arc::<AtomicUsize>::default();
         let deeds = Mutex::new(move |deed| {
             let control = match deed {
                 Deed::Line(text) => {
@@ -142,6 +147,10 @@ impl Web {
                     }
                     let origin = String::new();
                     Some(Control::Line(ScriptLine { text, origin }))
+                }
+                Deed::Complete(typed) => {
+                    let session = (controls.clone(), Arc::clone(&wake));
+                    return complete(typed, session, &news, &completions);
                 }
                 Deed::Interrupt => Some(Control::Interrupt),
                 Deed::Suspend => Some(Control::Suspend),
@@ -173,6 +182,31 @@ impl Web {
             .spawn(move || door.let_in(&site))?;
         Ok(())
     }
+}
+
+/// Finds words to complete a line in the background, and offers them to the pages. Returns false if too many lines wait.
+fn complete(
+    typed: String,
+    (controls, wake): (Sender<Control>, Wake),
+    news: &Arc<News>,
+    waiting: &Arc<AtomicUsize>,
+) -> bool {
+    if waiting.fetch_add(1, Ordering::SeqCst) >= COMPLETIONS_MAX {
+        waiting.fetch_sub(1, Ordering::SeqCst);
+        return false;
+    }
+    let (news, under_way) = (Arc::clone(news), Arc::clone(waiting));
+    let thread = thread::Builder::new().name("completion".to_owned());
+    let started = thread.spawn(move || {
+        let found = words::find(&typed, &controls, &wake);
+        let (from, words) = found.unwrap_or((typed.len(), Vec::new()));
+        news.offer(&typed, (from, &commands::completed(&words)));
+        under_way.fetch_sub(1, Ordering::SeqCst);
+    });
+    if started.is_err() {
+        waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+    started.is_ok()
 }
 
 /// The host and port of the page, as a person types them.

@@ -187,6 +187,48 @@ fn check_barriers(page: &mut BrowserPage) {
     }
 }
 
+/// Presses Tab in the console; waits until it has this line.
+fn complete(page: &mut BrowserPage, typed: &str, line: &str) {
+    page.value("document.querySelector('#command').focus()");
+    page.value("document.querySelector('#command').select()");
+    page.call("Input.insertText", json!({ "text": typed }));
+    page.key("Tab");
+    page.wait(&format!(
+        "document.querySelector('#command').value === '{line}'"
+    ));
+}
+
+#[test]
+fn tab_in_the_console_completes_as_the_prompt_does() {
+    let place = Place::new();
+    let Some((running, mut page)) = served(&place, work(&place, "steps")) else {
+        return;
+    };
+    page.wait_text("#states", "8 stopped");
+    page.line("break twice");
+    page.click("[data-line='continue &']");
+    page.wait_text("#tree", "twice");
+    // Commands, the program's names by gdb, sets, and files.
+    complete(&mut page, "outl", "outliers ");
+    complete(&mut page, "[3] print num", "[3] print number ");
+    complete(&mut page, "[@runn", "[@running ");
+    std::fs::write(place.path().join("commands.sdm"), "").expect("it is our folder");
+    complete(&mut page, "source comm", "source commands.sdm ");
+    // Several that begin alike are listed, and the cursor need not be at the end.
+    complete(&mut page, "info l", "info l");
+    page.wait_text("#log", "links  locals");
+    page.value("(() => { const it = document.querySelector('#command'); it.value = 'outl rank'; it.setSelectionRange(4, 4); })()");
+    page.key("Tab");
+    page.wait("document.querySelector('#command').value === 'outliers rank'");
+    // Where there is no word, a second Tab leads on, as it does from an empty line.
+    complete(&mut page, "print no_such_name", "print no_such_name");
+    page.wait_text("#log", "(no completion)");
+    page.key("Tab");
+    page.wait("document.activeElement.id !== 'command'");
+    page.value("document.querySelector('#command').value = ''");
+    quit(running, page);
+}
+
 /// The middle of a rank's number on the map, in the window.
 fn cell(page: &mut BrowserPage, rank: u32) -> (f64, f64) {
     let at = page.wait(&format!(
@@ -227,6 +269,7 @@ fn odd_value_is_found_by_mouse_and_by_keyboard() {
     );
     assert_eq!(classes, json!(["0-4,6-7", "5"]));
     check_look(&mut page);
+    check_colours(&mut page);
     // What is drawn with the mouse is a set, also across rows.
     let (from, to) = (cell(&mut page, 1), cell(&mut page, 3));
     page.drag(from, to);
@@ -269,7 +312,6 @@ fn odd_value_is_found_by_mouse_and_by_keyboard() {
 /// The status and the head of the response to a request of a stranger's own making.
 fn ask(host: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(host).expect("it listens");
-    check_colours(&mut page);
     // A refusal can end the connection before all is written, or read.
     let _ = stream.write_all(request.as_bytes());
     let mut response = String::new();

@@ -24,6 +24,7 @@
     () => ({ kind: 'board', all: '0-7', focus: set(), prompt: text(), stale: !!draw(2), breakpoints: many(() => ({ number: draw(9), places: many(() => ({ function: text(), file: text(), line: draw(99) })) })), ranks: many(() => ({ crashed: !!draw(2), state: text(), health: draw(2) ? 'reachable' : text(), count: 2, tasks: set(), last: draw(2) ? null : { kind: text(), reason: text(), signal: text(), code: 1 } })) }),
     () => ({ kind: 'sight', stacks: draw(4) ? stacks() : null, source: draw(3) ? { path: text(), function: text(), line: 3, first: 1, lines: many(text), caller: !!draw(2), tasks: set() } : null, frames: many(() => ({ tasks: set(), level: draw(9), place: text() })), locals: many(named), watched: many(named), missing: text() }),
     () => ({ kind: 'said', text: text() }),
+    () => ({ kind: 'completion', typed: document.getElementById('command').value, kept: draw(2) ? '' : text(), words: many(text) }),
     () => ({ kind: 'typed', text: text() }),
     () => ({ kind: 'prompt', text: text(), question: !!draw(2), asked: true }),
     () => ({ kind: 'status', text: draw(2) ? text() : null }),
@@ -54,6 +55,8 @@
     }
     if (problems.length > 5) break;
   }
+  // What was completed is no line of the test's.
+  document.getElementById('command').value = '';
   // Whatever would have been started by them has its chance.
   await new Promise((done) => { requestAnimationFrame(() => setTimeout(done, 0)); });
   if (window.owned) problems.push('a string was run');

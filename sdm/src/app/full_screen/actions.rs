@@ -1,15 +1,13 @@
 //! Execution of the screen's requests.
 
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 use std::thread;
 
 use nix::sys::signal::{Signal, raise};
-use rustyline::completion::FilenameCompleter;
 use sdm_screen::{Debugger, Deed, Terminal, TerminalError};
-use sdm_shell::commands::{self, Wanted};
-use sdm_shell::{COMPLETE_WAIT, Control, ScriptLine};
+use sdm_shell::{Control, ScriptLine};
 
+use super::super::words;
 use super::{Full, Shared};
 
 impl Full {
@@ -64,29 +62,12 @@ impl Full {
 
     /// Completes a line in the background.
     fn complete(self: &Arc<Self>, typed: String, shared: &Shared) {
-        if let Wanted::File(_) = commands::completions(&typed, &[]) {
-            let files = FilenameCompleter::new().complete_path(&typed, typed.len());
-            if let Ok((from, files)) = files {
-                let words = files.into_iter().map(|pair| pair.replacement).collect();
-                self.lock().completions = Some((from, words));
-                self.wake();
-            }
-            return;
-        }
-        let (answer, answered) = channel();
-        if shared
-            .controls
-            .send(Control::Complete(typed, answer))
-            .is_err()
-        {
-            return;
-        }
-        (shared.wake)();
+        let (controls, wake) = (shared.controls.clone(), Arc::clone(&shared.wake));
         let full = Arc::clone(self);
         let waits = thread::Builder::new().name("completion".to_owned());
         // Without it nothing is offered.
         let _ = waits.spawn(move || {
-            if let Ok(found) = answered.recv_timeout(COMPLETE_WAIT * 2) {
+            if let Some(found) = words::find(&typed, &controls, &wake) {
                 full.lock().completions = Some(found);
                 full.wake();
             }
