@@ -166,6 +166,13 @@ fn sides(function: &Prototype, add: &mut impl FnMut(String)) {
     let (condition, number, text, sides, kind) = match plain(&function.name).as_str() {
         "allgather" | "alltoall" => to_itself(""),
         "gather" | "scatter" => to_itself("is_root(comm, root) && "),
+        "allgatherv" if own.iter().all(|it| it.base != LARGE_COUNT) => {
+            add(format!(
+                "if (!is_inter(comm) && sendbuf != MPI_IN_PLACE) check_sides(&call, COLLECTIVES + 3, \"{ITSELF}\", \
+                 sendcount, sendtype, recvcounts[rank_in(comm)], recvtype);\n"
+            ));
+            return;
+        }
         "put" | "get" | "rput" | "rget" => (
             "target_rank != MPI_PROC_NULL".to_owned(),
             "MESSAGE_TYPES",
@@ -205,8 +212,15 @@ pub(crate) fn types(function: &Prototype) -> String {
             it.name
         ),
     };
+    let lengths = own
+        .iter()
+        .find(|it| it.base == "int" && it.name.starts_with("array_of_block"));
+    let lengths = lengths.map_or_else(String::new, |it| {
+        format!("check_lengths(&call, count, {0}, \"{0}\");\n", it.name)
+    });
     all.filter(|it| it.pointers == 0 && !it.is_array)
         .map(one)
+        .chain([lengths])
         .collect()
 }
 

@@ -18,14 +18,17 @@ use crate::wrappers::source;
 
 /// The sources of the library, besides the header of the MPI. The name of the library's file depends on them, so that
 /// changed sources give a new file.
-const MADE_OF: [&str; 21] = [
+const MADE_OF: [&str; 24] = [
     include_str!("c/core.h"),
+    include_str!("c/python.h"),
     include_str!("c/objects.h"),
     include_str!("c/types.h"),
     include_str!("c/requests.h"),
     include_str!("c/arguments.h"),
     include_str!("c/collectives.h"),
+    include_str!("c/orders.h"),
     include_str!("c/messages.h"),
+    include_str!("c/comparison.h"),
     include_str!("c/neighbours.h"),
     include_str!("c/shapes.h"),
     include_str!("c/epochs.h"),

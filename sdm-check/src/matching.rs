@@ -1,7 +1,7 @@
 //! Generates the C statements that record messages, and collective calls on windows and files. The name of the function
 //! and its parameters determine them.
 
-use sdm_mpi::usage::{FILE_COLLECTIVES, OBJECT_COLLECTIVES, UNMATCHED};
+use sdm_mpi::usage::{FILE_COLLECTIVES, LARGE_COUNT, OBJECT_COLLECTIVES, UNMATCHED};
 
 use crate::life::{kind_of, own_status};
 use crate::prototypes::Prototype;
@@ -68,14 +68,14 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
         }
         (None, "Recv") => {
             format!(
-                "received(&call, {number}, comm, source, tag, status, status == &own_status, count, datatype)"
+                "received(&call, {number}, comm, source, tag, status, status == &own_status, buf, count, datatype)"
             )
         }
         (None, "Sendrecv") => format!(
-            "sent(&call, {number}, comm, dest, sendtag, sendcount, sendtype), received(&call, {number}, comm, source, recvtag, status, status == &own_status, recvcount, recvtype)"
+            "sent(&call, {number}, comm, dest, sendtag, sendcount, sendtype), received(&call, {number}, comm, source, recvtag, status, status == &own_status, recvbuf, recvcount, recvtype)"
         ),
         (None, "Sendrecv_replace") => format!(
-            "sent(&call, {number}, comm, dest, sendtag, count, datatype), received(&call, {number}, comm, source, recvtag, status, status == &own_status, count, datatype)"
+            "sent(&call, {number}, comm, dest, sendtag, count, datatype), received(&call, {number}, comm, source, recvtag, status, status == &own_status, buf, count, datatype)"
         ),
         _ => return (String::new(), opened(function)),
     };
@@ -162,11 +162,6 @@ fn pairs(number: usize, function: &Prototype) -> Option<String> {
              if (recvbuf != MPI_IN_PLACE) pair{call}1, root, recvcount, recvtype); \
              else pair{call}1, root, sendcounts[root], sendtype);"
         ),
-        "allgatherv" => format!(
-            "if (sendbuf != MPI_IN_PLACE) pair_all{call}sendcount, sendtype); \
-             else {{ int own = 0; real_PMPI_Comm_rank(comm, &own); pair_all{call}recvcounts[own], recvtype); }} \
-             pairs{call}1, recvcounts, NULL, recvtype);"
-        ),
         "neighbor_allgather" | "neighbor_alltoall" => neighbours(
             "NULL, sendcount",
             "NULL, recvcount",
@@ -219,6 +214,9 @@ fn opened(function: &Prototype) -> String {
         return "check_unchanged(&call, close_request(~HANDLE(fh)), \"the split call ends\");\n"
             .to_owned();
     }
+    if has("request") && has("target_rank") {
+        return opened_by_access(function);
+    }
     if !name.starts_with('I') || !has("request") || !has("comm") || name.ends_with("_c") {
         return String::new();
     }
@@ -257,6 +255,24 @@ fn opened(function: &Prototype) -> String {
     }
 }
 
+/// The same for an access to a window that has a request: its origin buffer, and that of the result.
+fn opened_by_access(function: &Prototype) -> String {
+    let has = |wanted: &str| function.names().any(|it| it == wanted);
+    let own = match has("result_addr") {
+        true => [("origin", 0, "(uint64_t)1 << SENT_BIT"), ("result", 1, "0")].to_vec(),
+        false => [("origin", i32::from(function.name.starts_with("Rget")), "0")].to_vec(),
+    };
+    let text: String = own
+        .into_iter()
+        .map(|(side, is_written, more)| {
+            format!(
+                "open_origin(&call, *request, {more}, win, {side}_addr, {side}_count, {side}_datatype, {is_written}); "
+            )
+        })
+        .collect();
+    format!("if (rc == MPI_SUCCESS && target_rank != MPI_PROC_NULL) {{ {text}}}\n")
+}
+
 /// The statement that records a collective call on a window or a file. Empty for other functions.
 pub(crate) fn collective_of_object(number: usize, function: &Prototype) -> String {
     let name = function.name.as_str();
@@ -287,6 +303,7 @@ pub(crate) fn collective_of_object(number: usize, function: &Prototype) -> Strin
 /// The C expression for the arguments that must be equal on all ranks of a collective call, besides root, operator and
 /// elements.
 pub(crate) fn alike(function: &Prototype) -> String {
+    let is_large = function.parameters.iter().any(|it| it.base == LARGE_COUNT);
     // Headers have their own names for some.
     let named = |at| function.names().nth(at).unwrap_or_default();
     let values = match function.name.as_str() {
@@ -314,7 +331,10 @@ pub(crate) fn alike(function: &Prototype) -> String {
                 named(0)
             );
         }
-        name if plain(name) == "reduce_scatter" => {
+        name if plain(name) == "allgatherv" && !is_large => {
+            "more_amounts((struct parts){.what = AMOUNTS}, recvcounts, recvtype, group_size(comm))"
+        }
+        name if plain(name) == "reduce_scatter" && !is_large => {
             "more_values((struct parts){.what = RECVCOUNTS}, recvcounts, group_size(comm))"
         }
         _ => "(struct parts){0}",

@@ -103,16 +103,16 @@ pub(crate) fn access(number: usize, function: &Prototype) -> String {
         ("compare_addr", "compare", false),
         ("result_addr", "result", true),
     ] {
-        // Requests complete their own buffers.
-        if has(buffer) && !is_request {
+        if has(buffer) {
             let count = format!("{own}_count");
             let elements = match has(&count) {
                 true => format!("{count}, {own}_datatype"),
                 false => "1, datatype".to_owned(),
             };
             text.push_str(&format!(
-                "if (target_rank != MPI_PROC_NULL) use_origin(&call, win, {buffer}, {elements}, {});\n",
-                i32::from(is_written)
+                "if (target_rank != MPI_PROC_NULL) use_origin(&call, win, {buffer}, {elements}, {}, {});\n",
+                i32::from(is_written),
+                i32::from(is_request)
             ));
         }
     }

@@ -7,8 +7,8 @@
 use std::fmt::Write;
 
 use sdm_mpi::usage::{
-    ANYTIME, COLLECTIVES, COMM, COUNTS, FREES, MAKES_COMMUNICATOR, MAKES_ON_COMMUNICATOR,
-    NULL_IS_FINE, ROOTED, SHAPES, STRICT,
+    ANYTIME, COLLECTIVES, COMM, COUNTS, FREES, LARGE_COUNT, MAKES_COMMUNICATOR,
+    MAKES_ON_COMMUNICATOR, NULL_IS_FINE, ROOTED, SESSION, SHAPES, STRICT,
 };
 
 use crate::buffers;
@@ -19,14 +19,17 @@ use crate::windows;
 
 const CORE: &str = include_str!("c/core.h");
 /// The C sources that call MPI, in this order. They follow the definitions of MPI's own functions.
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 16] = [
+    include_str!("c/python.h"),
     include_str!("c/objects.h"),
     include_str!("c/types.h"),
     include_str!("c/layouts.h"),
     include_str!("c/requests.h"),
     include_str!("c/arguments.h"),
     include_str!("c/collectives.h"),
+    include_str!("c/orders.h"),
     include_str!("c/messages.h"),
+    include_str!("c/comparison.h"),
     include_str!("c/neighbours.h"),
     include_str!("c/shapes.h"),
     include_str!("c/epochs.h"),
@@ -206,6 +209,15 @@ fn checks(number: usize, function: &Prototype) -> String {
         }
     ));
     infos(function, &mut add);
+    if let Some(it) = own.iter().find(|it| it.base == SESSION) {
+        let given = format!("{}{}", "*".repeat(it.pointers), it.name);
+        if name != "Session_init" {
+            add(format!(
+                "if ({given} == MPI_SESSION_NULL) report(&call, NULL_HANDLE, NULL, \"{} is a null session\");\n",
+                it.name
+            ));
+        }
+    }
     for count in own
         .iter()
         .filter(value)
@@ -265,10 +277,12 @@ fn collective(number: usize, function: &Prototype) -> String {
     let has = |wanted: &str| function.names().any(|it| it == wanted);
     let root = if has("root") { "root" } else { "-1" };
     let op = if has("op") { "op" } else { "MPI_OP_NULL" };
+    let is_large = function.parameters.iter().any(|it| it.base == LARGE_COUNT);
     let amount = match plain(name).as_str() {
         "bcast" | "reduce" | "allreduce" | "scan" | "exscan" => "count, datatype",
         "reduce_scatter_block" => "recvcount, datatype",
-        "reduce_scatter" => "all_of(recvcounts, group_size(comm)), datatype",
+        "allgatherv" if !is_large => "all_of(recvcounts, group_size(comm)), recvtype",
+        "reduce_scatter" if !is_large => "all_of(recvcounts, group_size(comm)), datatype",
         "allgather" | "alltoall" => "recvcount, recvtype",
         "gather" => {
             "is_root(comm, root) ? recvcount : sendcount, is_root(comm, root) ? recvtype : sendtype"
@@ -285,9 +299,19 @@ fn collective(number: usize, function: &Prototype) -> String {
     if !is_one {
         return whole;
     }
+    let side = |is_sent: &str| {
+        format!("({is_sent}) ? sendcount : recvcount, ({is_sent}) ? sendtype : recvtype")
+    };
+    let given = match plain(name).as_str() {
+        "bcast" | "reduce" | "allreduce" => "count, datatype".to_owned(),
+        "gather" => side("root != MPI_ROOT"),
+        "scatter" => side("root == MPI_ROOT"),
+        "allgather" | "alltoall" => side("is_first_group(comm)"),
+        _ => "0, MPI_DATATYPE_NULL".to_owned(),
+    };
     // In an intercommunicator each group sends what the other one receives.
     format!(
-        "if (is_inter({comm})) {begin}-1, MPI_OP_NULL, 0, MPI_DATATYPE_NULL, (struct parts){{0}});\nelse {whole}"
+        "if (is_inter({comm})) {{ {begin}-1, MPI_OP_NULL, 0, MPI_DATATYPE_NULL, (struct parts){{0}}); between(&call, {number}, {comm}, {root}, {given}); }}\nelse {whole}"
     )
 }
 

@@ -3,6 +3,8 @@
 
 /// The type of communicators.
 pub const COMM: &str = "MPI_Comm";
+/// The type of sessions.
+pub const SESSION: &str = "MPI_Session";
 /// The type of large counts.
 pub const LARGE_COUNT: &str = "MPI_Count";
 /// Prefix of the functions of the tool interface.
@@ -106,9 +108,9 @@ pub const ANYTIME: [&str; 8] = [
     "Is_thread_main",
 ];
 /// Functions for which a null handle is a valid argument.
-pub const NULL_IS_FINE: [&str; 2] = ["Comm_create_from_group", "Comm_compare"];
+pub const NULL_IS_FINE: [&str; 1] = ["Comm_create_from_group"];
 /// Names of parameters that are counts, which must not be negative.
-pub const COUNTS: [&str; 8] = [
+pub const COUNTS: [&str; 9] = [
     "count",
     "sendcount",
     "recvcount",
@@ -117,6 +119,7 @@ pub const COUNTS: [&str; 8] = [
     "incount",
     "outcount",
     "result_count",
+    "blocklength",
 ];
 /// Buffers with their counts and types, by the names of the parameters.
 pub const BUFFERS: [[&str; 3]; 10] = [

@@ -3,7 +3,7 @@
  * ranks where they are between the same two fences, or in one epoch of MPI_Win_post, or under shared locks and neither rank has communicated
  * since the same call in which all ranks have waited for all. Reads do not conflict with each other, nor accumulations of one operator and
  * one type. */
-enum { ACCESSES_MAX = 16384, ORIGINS_MAX = 256, UNITS_MAX = 1024, VERDICTS_MAX = 256, PAIRS_MAX = 1 << 22, PLACES_MAX = 64, TURNS_MAX = 4096 };
+enum { ACCESSES_MAX = 16384, ORIGINS_MAX = 256, UNITS_MAX = 1024, VERDICTS_MAX = 256, PAIRS_MAX = 1 << 22, PLACES_MAX = 64, TURNS_MAX = 4096, NOBODY = -1 };
 enum access_kind { READS, WRITES, ACCUMULATES };
 enum access_mode { ALONE, FENCED, SHARED, POSTED };
 
@@ -26,7 +26,10 @@ struct verdict_of_pair { int64_t from, to; int32_t world, index, other_rank, oth
 
 static struct window_access accesses[ACCESSES_MAX];
 static struct verdict_of_pair pair_verdicts[VERDICTS_MAX];
-static struct { uint64_t name; MPI_Win window; struct extent memory; int unit; } units[UNITS_MAX];
+static struct { uint64_t name; MPI_Win window; struct extent memory; int unit, is_dynamic; } units[UNITS_MAX];
+/* What was ever attached to dynamic windows. */
+static struct region { uint64_t name; int64_t start, end; } regions[UNITS_MAX];
+static int region_count;
 static int access_count, verdict_count, origin_count, has_read;
 static uint64_t segment, phase, communications, origins;
 static pthread_mutex_t accesses_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -48,9 +51,38 @@ static void keep_unit(MPI_Win window)
         return;
     units[unit_count].name = named->name;
     units[unit_count].window = window;
+    units[unit_count].is_dynamic = *flavor == MPI_WIN_FLAVOR_DYNAMIC;
     if (has_base && has_size && base && *flavor != MPI_WIN_FLAVOR_DYNAMIC)
         units[unit_count].memory = (struct extent){.start = base, .end = (char *)base + *size};
     units[unit_count++].unit = *flavor == MPI_WIN_FLAVOR_DYNAMIC ? 1 : *unit;
+}
+
+static void keep_region(MPI_Win window, const void *base, MPI_Aint size)
+{
+    struct sequence *named = sequence_of(WINDOW, HANDLE(window));
+    struct region made = {named ? named->name : 0, (intptr_t)base, (intptr_t)base + size};
+    pthread_mutex_lock(&accesses_lock);
+    int at = 0;
+    while (at < region_count && memcmp(&regions[at], &made, sizeof made))
+        at++;
+    if (at < UNITS_MAX)
+        regions[at] = made;
+    region_count = at < region_count ? region_count : at + 1;
+    pthread_mutex_unlock(&accesses_lock);
+}
+
+#define post_Win_attach(call, rc, win, base, size) ((rc) == MPI_SUCCESS && depth == 1 ? keep_region(win, base, size) : (void)0)
+
+/* True where all of an access was attached at some time, or that is not known. */
+static int was_attached(const struct window_access *it)
+{
+    int64_t from = it->disp, end = it->disp + it->length;
+    for (int i = 0; i < region_count && i < UNITS_MAX && from < end; i++)
+        if (regions[i].name == it->window && regions[i].start <= from && regions[i].end > from) {
+            from = regions[i].end;
+            i = -1;
+        }
+    return from >= end || region_count > UNITS_MAX;
 }
 
 /* All ranks have waited for all, if the communicator has all. */
@@ -143,16 +175,27 @@ static void begin_turns(MPI_Win window, MPI_Group group, int is_post)
 #define post_Win_post(call, rc, group, assertion, win) ((rc) == MPI_SUCCESS ? begin_turns(win, group, 1) : (void)0)
 
 /* The buffer of an access is MPI's until the access is complete. */
-static void use_origin(struct call *call, MPI_Win window, const void *buffer, long long count, MPI_Datatype type, int is_written)
+static void use_origin(struct call *call, MPI_Win window, const void *buffer, long long count, MPI_Datatype type, int is_written, int has_request)
 {
     struct extent memory = count <= INT32_MAX && buffer != MPI_BOTTOM ? memory_of(buffer, count, type) : (struct extent){0};
     if (depth != 1 || !memory.start)
         return;
     check_open(call, is_written ? "the result" : "the origin buffer", memory, is_written);
-    if (origin_count < ORIGINS_MAX) {
-        open_memory(call, (uint64_t)0x5d << 56 | ++origins, memory, is_written);
-        origin_count += set_window((uint64_t)0x5d << 56 | origins, HANDLE(window));
+    if (!has_request && origin_count < ORIGINS_MAX) {
+        open_memory(call, ORIGIN_BITS | ++origins, memory, is_written);
+        origin_count += set_window(ORIGIN_BITS | origins, HANDLE(window));
     }
+}
+
+/* That of an access with a request of its own is complete with the request, too. */
+static void open_origin(struct call *call, MPI_Request request, uint64_t more, MPI_Win window, const void *buffer, long long count, MPI_Datatype type, int is_written)
+{
+    struct extent memory = count <= INT32_MAX && buffer != MPI_BOTTOM ? memory_of(buffer, count, type) : (struct extent){0};
+    if (depth != 1 || !memory.start)
+        return;
+    sent_count += more != 0;
+    open_memory(call, HANDLE(request) ^ more, memory, is_written);
+    set_window(HANDLE(request) ^ more, HANDLE(window));
 }
 
 static void access_window(struct call *call, int function, MPI_Win window, int rank, MPI_Aint disp, long long count, MPI_Datatype type, enum access_kind kind, int reduction)
@@ -294,12 +337,19 @@ static int is_conflict(const struct window_access *a, const struct window_access
     return a->origin == b->origin ? a->segment == b->segment : a->mode != ALONE;
 }
 
+/* What is wrong with an access: another one, or that its place is not attached. */
 static void keep_verdict(const struct window_access *one, const struct window_access *other)
 {
-    int64_t end = one->disp + one->length, other_end = other->disp + other->length;
-    struct verdict_of_pair made = {.from = one->disp > other->disp ? one->disp : other->disp, .to = end < other_end ? end : other_end,
-                                   .world = one->origin, .index = one->index, .other_rank = other->origin, .other_index = other->index,
-                                   .other_function = other->function, .is_unlike = one->kind == ACCUMULATES && other->kind == ACCUMULATES};
+    struct verdict_of_pair made = {.from = one->disp, .to = one->disp + one->length, .world = one->origin, .index = one->index, .other_rank = NOBODY};
+    if (other) {
+        int64_t end = other->disp + other->length;
+        made.from = made.from > other->disp ? made.from : other->disp;
+        made.to = made.to < end ? made.to : end;
+        made.other_rank = other->origin;
+        made.other_index = other->index;
+        made.other_function = other->function;
+        made.is_unlike = one->kind == ACCUMULATES && other->kind == ACCUMULATES;
+    }
     for (int i = 0; i < verdict_count; i++)
         if (pair_verdicts[i].world == made.world && pair_verdicts[i].index == made.index)
             return;
@@ -326,6 +376,8 @@ static void judge_accesses(struct window_access *all, int count)
             if (units[at].name == all[i].window) {
                 all[used] = all[i];
                 all[used].disp = all[i].disp * units[at].unit + all[i].low;
+                if (units[at].is_dynamic && !was_attached(&all[used]))
+                    keep_verdict(&all[used], NULL);
                 used += all[i].mode != POSTED || (all[used].epoch = post_of(&all[i])) != 0;
                 break;
             }
@@ -347,6 +399,11 @@ static void tell_pair(struct call *call, const struct verdict_of_pair *it)
 {
     const struct window_access *own = &accesses[it->index];
     void *place = (void *)(uintptr_t)own->site, *other = (void *)(uintptr_t)accesses[it->other_index].site;
+    if (it->other_rank == NOBODY) {
+        report(call, BEYOND, place, "%s at {%p} uses bytes from 0x%llx on at rank %d, which has never attached them to the window", function_name(own->function), place,
+               (long long)it->from, own->world);
+        return;
+    }
     const char *how = own->mode == FENCED ? "between the same fences" : own->mode == POSTED ? "in the same epoch of MPI_Win_post" : "under shared locks, with nothing between them";
     if (it->other_rank == own_rank)
         report(call, CONFLICT, place, "%s at {%p} uses bytes %lld-%lld of rank %d's window, and so does %s at {%p}, before either is complete", function_name(own->function),

@@ -37,6 +37,16 @@ static int check_count(struct call *call, long long count, const char *name)
     return 0;
 }
 
+static int check_lengths(struct call *call, int count, const int *lengths, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (lengths[i] < 0) {
+            report(call, NEGATIVE_COUNT, NULL, "%s[%d] is %d", name, i, lengths[i]);
+            return 0;
+        }
+    return 1;
+}
+
 static void check_info(struct call *call, MPI_Info info, const char *name)
 {
     if (info == MPI_INFO_NULL)
@@ -106,7 +116,7 @@ static void check_tag(struct call *call, int tag, int can_be_any, const char *na
 static int is_named(MPI_Datatype type)
 {
     int integers, addresses, types, combiner = MPI_COMBINER_CONTIGUOUS;
-    PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+    envelope_of(type, &integers, &addresses, &types, &combiner);
     return combiner == MPI_COMBINER_NAMED;
 }
 
@@ -130,7 +140,8 @@ static void check_buffer(struct call *call, const void *buffer, long long count,
 static long long all_of(const int *counts, int count)
 {
     long long sum = 0;
-    for (int i = 0; i < count; i++)
+    /* There are none where a buffer is MPI_IN_PLACE. */
+    for (int i = 0; counts && i < count; i++)
         sum += counts[i] > 0 ? counts[i] : 0;
     return sum;
 }
@@ -198,11 +209,16 @@ static int group_size(MPI_Comm comm)
     return peers(comm, &flag);
 }
 
-static int is_root(MPI_Comm comm, int root)
+static int rank_in(MPI_Comm comm)
 {
     int rank = -1;
     PMPI_Comm_rank(comm, &rank);
-    return rank == root;
+    return rank;
+}
+
+static int is_root(MPI_Comm comm, int root)
+{
+    return rank_in(comm) == root;
 }
 
 enum shape { INTRA, INTER, CARTESIAN };

@@ -4,7 +4,7 @@
 enum { SEQUENCES_MAX = 4096, GROUPS_MAX = 1024, STEPS_MAX = 16384, DIFFERENT_MAX = 16, RANKS_TEXT = 60, OTHER_REDUCTION = 255 };
 
 /* What all ranks give to a call alike: the first numbers of all. */
-enum alike { NOTHING_ALIKE, RECVCOUNTS, DIMENSIONS, EDGES, ACCESS, BYTES, OFFSET, ATOMICITY, ASSERTION, VIEW, FIRST_MAX = 6 };
+enum alike { NOTHING_ALIKE, RECVCOUNTS, DIMENSIONS, EDGES, ACCESS, BYTES, OFFSET, ATOMICITY, ASSERTION, VIEW, HIGH, AMOUNTS, FIRST_MAX = 6 };
 struct parts { uint64_t hash; int64_t first[FIRST_MAX]; int32_t count; uint8_t what; };
 /* `operator` is where the function of an operator of the program's own is: its file in the upper half. */
 struct step { struct signature signature; struct parts parts; uint64_t site, bytes, hash, operator; uint16_t function; uint8_t reduction; int32_t root; };
@@ -57,6 +57,8 @@ static const char *const REDUCTIONS[] = {"none", "MPI_MAX", "MPI_MIN", "MPI_SUM"
 /* Ranks of one host hold their calls against each other at once, by memory that they share: the first one that makes a call says in the
  * place of that call what it is. A place that another call takes in the meantime only means that nothing is said. */
 enum { LIVE_MAX = 4096, WRITING = 2, TRIES_MAX = 1000 };
+/* What is compared beside the calls of a number has this times a small number more. */
+#define BETWEEN ((uint64_t)1 << 60)
 struct live { uint64_t key, name, number; int32_t rank; struct step step; };
 
 static struct live *live;
@@ -101,7 +103,7 @@ static const char *function_name(unsigned number)
 
 static void describe_parts(const struct parts *it, const char *begin, char *text, size_t room)
 {
-    static const char *const names[] = {"", "recvcounts", "dimensions and periods", "index and edges", "mode", "size", "offset", "flag", "assertion", "extent of the etype and representation"};
+    static const char *const names[] = {"", "recvcounts", "dimensions and periods", "index and edges", "mode", "size", "offset", "flag", "assertion", "extent of the etype and representation", "high", "bytes of each rank"};
     size_t length = snprintf(text, room, "%s%s ", begin, it->what < sizeof names / sizeof *names ? names[it->what] : "");
     for (int i = 0; i < it->count && i < FIRST_MAX && length < room; i++)
         length += snprintf(text + length, room - length, "%s%lld", i ? ", " : "", (long long)it->first[i]);
@@ -147,7 +149,7 @@ static void compare_live(struct call *call, struct sequence *own, const struct s
     if (!live)
         return;
     uint64_t key = mix(own->name, number) | 1;
-    struct live *it = &live[(key >> 1) % LIVE_MAX], copy;
+    struct live *it = &live[(key >> 28) % LIVE_MAX], copy;
     uint64_t old = __atomic_load_n(&it->key, __ATOMIC_ACQUIRE);
     for (int i = 0; old == WRITING && i < TRIES_MAX; i++)
         old = __atomic_load_n(&it->key, __ATOMIC_ACQUIRE);
@@ -174,7 +176,7 @@ static void compare_live(struct call *call, struct sequence *own, const struct s
     describe_step(&copy.step, wrong, other, sizeof other);
     own->is_told = 1;
     int is_first = own_rank < copy.rank;
-    report(call, wrong, NULL, "collective call %llu of a %s: ranks differ: %s at %d; %s at %d", (unsigned long long)number, own->is_of,
+    report(call, wrong, NULL, "collective call %llu of a %s: ranks differ: %s at %d; %s at %d", (unsigned long long)number % BETWEEN, own->is_of,
            is_first ? one : other, is_first ? own_rank : copy.rank, is_first ? other : one, is_first ? copy.rank : own_rank);
 }
 
@@ -203,7 +205,7 @@ static int differ(const struct step *a, const struct step *b)
         return COLLECTIVES + 1;
     if (a->reduction != b->reduction || (a->operator && b->operator && a->operator >> 32 == b->operator >> 32 && a->operator != b->operator))
         return COLLECTIVES + 2;
-    if (a->parts.hash != b->parts.hash && a->parts.what != RECVCOUNTS)
+    if (a->parts.hash != b->parts.hash && a->parts.what != RECVCOUNTS && a->parts.what != AMOUNTS)
         return COLLECTIVES + 5;
     if (a->parts.hash != b->parts.hash || are_unlike(a->signature, a->bytes, b->signature, b->bytes))
         return COLLECTIVES + 3;
@@ -223,6 +225,15 @@ static struct parts more_values(struct parts it, const int *values, int count)
 {
     for (int i = 0; values && i < count; i++)
         it = more_value(it, values[i]);
+    return it;
+}
+
+/* How many bytes each rank gives. */
+static struct parts more_amounts(struct parts it, const int *counts, MPI_Datatype type, int count)
+{
+    uint64_t size = bytes_of(1, type);
+    for (int i = 0; counts && i < count; i++)
+        it = more_value(it, counts[i] * (int64_t)size);
     return it;
 }
 
@@ -394,6 +405,37 @@ static void name_by_groups(MPI_Comm made, int tag)
         unmatched = 1;
 }
 
+/* True at one of the two groups of a communicator. */
+static int is_first_group(MPI_Comm comm)
+{
+    return world_rank(comm, 0, 0) < world_rank(comm, 1, 0);
+}
+
+/* A collective call between two groups, that was counted: the root is a rank of one of them, and the one group gives what the other one gets.
+ * Ranks that only belong to the root's group give nothing. */
+static void between(struct call *call, int function, MPI_Comm comm, int root, long long count, MPI_Datatype type)
+{
+    struct sequence *it = sequence_of(COMMUNICATOR, HANDLE(comm));
+    int world = root == MPI_ROOT ? own_rank : root >= 0 && root < group_size(comm) ? world_rank(comm, 1, root) : -1;
+    if (!it || it->is_told || root == MPI_PROC_NULL)
+        return;
+    struct step step = {.bytes = bytes_of(count, type), .function = function, .root = world, .signature = signature_of(count, type)};
+    compare_live(call, it, &step, it->count + BETWEEN);
+}
+
+/* All ranks of one group are the higher ones, or none. */
+static void pre_Intercomm_merge(struct call *call, MPI_Comm comm, int high, MPI_Comm *made)
+{
+    struct sequence *it = comm != MPI_COMM_NULL && is_inter(comm) ? sequence_of(COMMUNICATOR, HANDLE(comm)) : NULL;
+    (void)made;
+    if (!it || it->is_told)
+        return;
+    struct step step = {.parts = more_value((struct parts){.what = HIGH}, high != 0)};
+    while (step.function < sizeof FUNCTIONS / sizeof *FUNCTIONS && strcmp(FUNCTIONS[step.function], call->name))
+        step.function++;
+    compare_live(call, it, &step, it->count + BETWEEN * (is_first_group(comm) ? 2 : 3));
+}
+
 static void begin_sequences(void)
 {
     new_sequence(COMMUNICATOR, 1);
@@ -401,166 +443,4 @@ static void begin_sequences(void)
         return;
     PMPI_Comm_set_errhandler(own_world, MPI_ERRORS_RETURN);
     begin_live();
-}
-
-struct head { uint64_t name, count, hash; };
-
-static int by_name(const void *a, const void *b)
-{
-    const struct head *one = a, *other = b;
-    return one->name < other->name ? -1 : one->name > other->name;
-}
-
-/* The names of communicators whose ranks have not made the same calls, on all ranks; gives their number. */
-static int different(uint64_t *names)
-{
-    int rank, size, mine = sequence_count * (int)sizeof(struct head), total = 0, found = 0;
-    PMPI_Comm_rank(own_world, &rank);
-    PMPI_Comm_size(own_world, &size);
-    struct head *own = calloc(sequence_count, sizeof *own), *all = NULL;
-    int *counts = calloc(size, sizeof *counts), *places = calloc(size, sizeof *places);
-    for (int i = 0; own && i < sequence_count; i++)
-        own[i] = (struct head){sequences[i]->name, sequences[i]->count, sequences[i]->hash};
-    PMPI_Gather(&mine, 1, MPI_INT, counts, 1, MPI_INT, 0, own_world);
-    if (rank == 0) {
-        for (int i = 0; i < size; i++) {
-            places[i] = total;
-            total += counts[i];
-        }
-        all = malloc(total);
-    }
-    PMPI_Gatherv(own, mine, MPI_BYTE, all, counts, places, MPI_BYTE, 0, own_world);
-    if (rank == 0) {
-        int many = total / (int)sizeof *all;
-        qsort(all, many, sizeof *all, by_name);
-        for (int i = 1; i < many && found < DIFFERENT_MAX; i++)
-            if (all[i].name == all[i - 1].name && (all[i].count != all[i - 1].count || all[i].hash != all[i - 1].hash) &&
-                (!found || names[found - 1] != all[i].name))
-                names[found++] = all[i].name;
-    }
-    PMPI_Bcast(&found, 1, MPI_INT, 0, own_world);
-    PMPI_Bcast(names, found, MPI_UINT64_T, 0, own_world);
-    free(own), free(all), free(counts), free(places);
-    return found;
-}
-
-/* How many calls all ranks of a communicator have made alike from its first one on; only those that are kept. MPICH 4.0 takes unsigned
- * numbers of 64 bits for signed ones: all are positive. */
-static int64_t alike(const struct sequence *own)
-{
-    int64_t low = 0, high = own ? own->kept : INT64_MAX;
-    PMPI_Allreduce(MPI_IN_PLACE, &high, 1, MPI_INT64_T, MPI_MIN, own_world);
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2, hash = own ? own->steps[middle].hash >> 1 : 0;
-        int64_t both[2] = {hash, own ? INT64_MAX - hash : 0};
-        PMPI_Allreduce(MPI_IN_PLACE, both, 2, MPI_INT64_T, MPI_MAX, own_world);
-        if (both[0] == INT64_MAX - both[1])
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Ranks that say the same, as `0-3,7`. */
-static void name_ranks(const struct said *all, int size, int first, int number, const char *what, char *text)
-{
-    size_t length = 0;
-    int last = -2, begun = -2;
-    for (int i = first; i <= size; i++) {
-        char own[128] = "";
-        if (i < size && all[i].is_member)
-            describe(&all[i], number, own, sizeof own);
-        int same = i < size && all[i].is_member && !strcmp(own, what);
-        if (same && last == i - 1) {
-            last = i;
-            continue;
-        }
-        if (last > begun && begun >= 0)
-            length += snprintf(text + length, RANKS_TEXT - length, "-%d", last);
-        begun = last = -2;
-        if (!same)
-            continue;
-        if (length > RANKS_TEXT - 24) {
-            snprintf(text + length, RANKS_TEXT - length, ",...");
-            return;
-        }
-        length += snprintf(text + length, RANKS_TEXT - length, "%s%d", length ? "," : "", i);
-        begun = last = i;
-    }
-}
-
-/* Which field differs among the ranks of a communicator, and who has which. */
-static void judge(const struct said *all, int size, struct verdict *verdict)
-{
-    const struct said *one = NULL;
-    int lacks = 0, least = 0;
-    for (int i = 0; i < size; i++) {
-        if (!all[i].is_member)
-            continue;
-        lacks |= !all[i].has;
-        if (!all[i].has)
-            continue;
-        one = one ? one : &all[i];
-        int number = differ(&one->step, &all[i].step);
-        least = number && (!least || number < least) ? number : least;
-    }
-    verdict->number = !one ? 0 : lacks ? COLLECTIVES + 4 : least;
-    size_t length = 0;
-    for (int i = 0; verdict->number && i < size; i++) {
-        char what[128], before[128], ranks[RANKS_TEXT] = "";
-        int known = !all[i].is_member;
-        describe(&all[i], verdict->number, what, sizeof what);
-        for (int j = 0; j < i && !known; j++)
-            if (all[j].is_member) {
-                describe(&all[j], verdict->number, before, sizeof before);
-                known = !strcmp(what, before);
-            }
-        if (known || length > sizeof verdict->text - 200)
-            continue;
-        name_ranks(all, size, i, verdict->number, what, ranks);
-        length += snprintf(verdict->text + length, sizeof verdict->text - length, "%s%s at %s", length ? "; " : "", what, ranks);
-    }
-}
-
-/* Holds the collective calls of all ranks against each other. */
-static void compare_sequences(struct call *call)
-{
-    if (own_world == MPI_COMM_NULL)
-        return;
-    uint64_t names[DIFFERENT_MAX] = {0};
-    int rank, size, count = different(names);
-    PMPI_Comm_rank(own_world, &rank);
-    PMPI_Comm_size(own_world, &size);
-    for (int i = 0; i < count; i++) {
-        struct sequence *own = NULL;
-        for (int j = 0; j < sequence_count && !own; j++)
-            own = sequences[j]->name == names[i] ? sequences[j] : NULL;
-        int64_t at = alike(own);
-        struct said said = {.is_member = own != NULL, .has = own && at < own->kept};
-        if (said.has)
-            said.step = own->steps[at];
-        struct said *all = rank == 0 ? calloc(size, sizeof *all) : NULL;
-        struct verdict verdict = {0};
-        PMPI_Gather(&said, sizeof said, MPI_BYTE, all, sizeof said, MPI_BYTE, 0, own_world);
-        if (rank == 0 && all)
-            judge(all, size, &verdict);
-        free(all);
-        PMPI_Bcast(&verdict, sizeof verdict, MPI_BYTE, 0, own_world);
-        if (!own || !verdict.number || own->is_told)
-            continue;
-        void *place = (void *)(uintptr_t)said.step.site;
-        if (said.has)
-            report(call, verdict.number, place, "collective call %llu of a %s at {%p}: ranks differ: %s", (unsigned long long)at + 1, own->is_of, place, verdict.text);
-        else
-            report(call, verdict.number, place, "collective call %llu of a %s: ranks differ: %s", (unsigned long long)at + 1, own->is_of, verdict.text);
-    }
-}
-
-static void end_sequences(void)
-{
-    end_live();
-    if (own_world != MPI_COMM_NULL)
-        PMPI_Comm_free(&own_world);
-    own_world = MPI_COMM_NULL;
 }

@@ -98,6 +98,9 @@ static void await_tracer(void)
     known_tracer = now;
 }
 
+/* The program, or some of it, is Python's. */
+static int has_modules;
+
 static enum caller caller_of(void *address)
 {
     static struct { void *address; enum caller caller; } known[1024];
@@ -113,6 +116,7 @@ static enum caller caller_of(void *address)
         const char *name = slash ? slash + 1 : found.dli_fname;
         /* The program itself may have any name. */
         if (strstr(name, ".so")) {
+            has_modules |= strstr(name, ".cpython-") != NULL;
             for (size_t i = 0; i < sizeof own / sizeof *own; i++)
                 if (!strncmp(name, own[i], strlen(own[i])))
                     caller = INTERNAL;
@@ -132,9 +136,15 @@ static enum caller caller_of(void *address)
     return caller;
 }
 
+static void *python_site(void *from);
+static void name_python_places(char *text, size_t room);
+
 /* Where the program has called: behind MPI's library for Fortran. */
 static void *site(const struct call *call)
 {
+    void *line = has_modules ? python_site(call->from) : NULL;
+    if (line)
+        return line;
     if (call->caller == USER)
         return call->from;
     void *frames[24];
@@ -175,6 +185,7 @@ static void report(struct call *call, int number, void *maker, const char *forma
     va_start(rest, format);
     vsnprintf(text + length, sizeof text - length, format, rest);
     va_end(rest);
+    name_python_places(text, sizeof text);
     await_tracer();
     sdm_check_error(text);
 }

@@ -76,6 +76,15 @@ static void pre_Comm_split(struct call *call, MPI_Comm comm, int color, int key,
         report(call, BAD_COLOR, NULL, "color is %d", color);
 }
 
+/* The leader of the other group is significant at that of this one. */
+static void pre_Intercomm_create(struct call *call, MPI_Comm comm, int leader, MPI_Comm peer, int remote, int tag, MPI_Comm *made)
+{
+    (void)made;
+    check_tag(call, tag, 0, "tag");
+    if (comm != MPI_COMM_NULL && check_rank(call, comm, leader, ROOT, "local_leader") && is_root(comm, leader) && check_handle(call, COMMUNICATOR, HANDLE(peer), "peer_comm"))
+        check_rank(call, peer, remote, ROOT, "remote_leader");
+}
+
 static void pre_Type_commit(struct call *call, MPI_Datatype *type)
 {
     check_handle(call, DATATYPE, HANDLE(*type), "datatype");
@@ -105,7 +114,7 @@ static void post_Type_get_contents(struct call *call, int rc, MPI_Datatype type,
 {
     int counts[3] = {0}, combiner;
     (void)integers, (void)addresses, (void)numbers, (void)places;
-    if (rc != MPI_SUCCESS || PMPI_Type_get_envelope(type, &counts[0], &counts[1], &counts[2], &combiner) != MPI_SUCCESS)
+    if (rc != MPI_SUCCESS || envelope_of(type, &counts[0], &counts[1], &counts[2], &combiner))
         return;
     for (int i = 0; i < counts[2] && i < types; i++)
         if (!is_named(found[i])) {
@@ -152,17 +161,30 @@ static void made_key(struct call *call, int key)
     pthread_mutex_unlock(&objects_lock);
 }
 
+static int check_valid_key(struct call *call, int key)
+{
+    if (key == MPI_KEYVAL_INVALID)
+        report(call, NULL_HANDLE, NULL, "the key is MPI_KEYVAL_INVALID");
+    return key != MPI_KEYVAL_INVALID;
+}
+
 /* What was given before can be asked for, and deleted. */
 static void check_key(struct call *call, int key)
 {
     struct object it = look_up(KEY, key);
-    if (it.life == FREED)
+    if (check_valid_key(call, key) && it.life == FREED)
         report(call, FREED_HANDLE, it.site, "the key of %s at {%p} was freed", it.maker, it.site);
 }
 
-#define pre_Comm_set_attr(call, comm, key, value) check_key(call, key)
-#define pre_Win_set_attr(call, win, key, value) check_key(call, key)
-#define pre_Type_set_attr(call, type, key, value) check_key(call, key)
+#define pre_Comm_set_attr(call, object, key, value) check_key(call, key)
+#define pre_Comm_get_attr(call, object, key, value, flag) check_valid_key(call, key)
+#define pre_Comm_delete_attr(call, object, key) check_valid_key(call, key)
+#define pre_Win_set_attr(call, object, key, value) check_key(call, key)
+#define pre_Win_get_attr(call, object, key, value, flag) check_valid_key(call, key)
+#define pre_Win_delete_attr(call, object, key) check_valid_key(call, key)
+#define pre_Type_set_attr(call, object, key, value) check_key(call, key)
+#define pre_Type_get_attr(call, object, key, value, flag) check_valid_key(call, key)
+#define pre_Type_delete_attr(call, object, key) check_valid_key(call, key)
 
 /* An operator of the program's own is known by where its function lies in the program, which other ranks may have elsewhere. */
 static void post_Op_create(struct call *call, int rc, MPI_User_function *function, int commutes, MPI_Op *op)
@@ -193,10 +215,10 @@ static void check_handler(struct call *call, MPI_Errhandler handler)
 #define post_Type_create_keyval(call, rc, copy, delete, key, state) MADE_KEY(call, rc, key)
 #define post_Win_create_keyval(call, rc, copy, delete, key, state) MADE_KEY(call, rc, key)
 #define post_Keyval_create(call, rc, copy, delete, key, state) MADE_KEY(call, rc, key)
-#define pre_Comm_free_keyval(call, key) freed(KEY, *(key))
-#define pre_Type_free_keyval(call, key) freed(KEY, *(key))
-#define pre_Win_free_keyval(call, key) freed(KEY, *(key))
-#define pre_Keyval_free(call, key) freed(KEY, *(key))
+#define pre_Comm_free_keyval(call, key) (check_key(call, *(key)), freed(KEY, *(key)))
+#define pre_Type_free_keyval(call, key) (check_key(call, *(key)), freed(KEY, *(key)))
+#define pre_Win_free_keyval(call, key) (check_key(call, *(key)), freed(KEY, *(key)))
+#define pre_Keyval_free(call, key) (check_key(call, *(key)), freed(KEY, *(key)))
 #define MADE_HANDLER(call, rc, handler) ((rc) == MPI_SUCCESS ? made(call, ERROR_HANDLER, HANDLE(*(handler)), 0) : (void)0)
 #define post_Comm_create_errhandler(call, rc, function, handler) MADE_HANDLER(call, rc, handler)
 #define post_File_create_errhandler(call, rc, function, handler) MADE_HANDLER(call, rc, handler)
@@ -222,8 +244,8 @@ static void check_attached(struct call *call, long long count, MPI_Datatype type
     uint64_t bytes = buffer_bytes >= 0 && type != MPI_DATATYPE_NULL && look_up(DATATYPE, HANDLE(type)).life != FREED ? bytes_of(count, type) : 0;
     if (buffer_bytes < 0)
         report(call, UNBUFFERED, NULL, "no buffer is attached");
-    else if ((long long)bytes > buffer_bytes && buffer_bytes)
-        report(call, UNBUFFERED, NULL, "%llu bytes, of a buffer of %lld", (unsigned long long)bytes, buffer_bytes);
+    else if (bytes && (long long)bytes + MPI_BSEND_OVERHEAD > buffer_bytes && buffer_bytes)
+        report(call, UNBUFFERED, NULL, "%llu bytes and %d of MPI_BSEND_OVERHEAD, of a buffer of %lld", (unsigned long long)bytes, (int)MPI_BSEND_OVERHEAD, buffer_bytes);
 }
 
 /* Requests that are complete: those of an array whose handles were so `before`. */

@@ -93,7 +93,7 @@ static void place_parts(struct blocks *it, int combiner, const int *n, const MPI
 static void place(struct blocks *it, MPI_Datatype type, MPI_Aint at, int nested)
 {
     int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
-    if (nested > NESTED_MAX || basic_of(type) || PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) || !types || integers + addresses + types > ELEMENTS_MAX) {
+    if (nested > NESTED_MAX || basic_of(type) || envelope_of(type, &integers, &addresses, &types, &combiner) || !types || integers + addresses + types > ELEMENTS_MAX) {
         /* A basic type that has a gap itself. */
         it->is_off = 1;
         return;
@@ -105,7 +105,7 @@ static void place(struct blocks *it, MPI_Datatype type, MPI_Aint at, int nested)
         place_parts(it, combiner, n, places, parts, at, nested + 1);
         for (int i = 0; i < types; i++) {
             int a, b, c, kind = MPI_COMBINER_NAMED;
-            PMPI_Type_get_envelope(parts[i], &a, &b, &c, &kind);
+            envelope_of(parts[i], &a, &b, &c, &kind);
             if (kind != MPI_COMBINER_NAMED && !basic_of(parts[i]))
                 PMPI_Type_free(&parts[i]);
         }

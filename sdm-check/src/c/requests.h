@@ -111,8 +111,9 @@ static void open_request(struct call *call, MPI_Request request, struct extent m
         open_memory(call, HANDLE(request), memory, is_receive);
 }
 
-/* A collective operation has a second buffer, which it sends. */
+/* A collective operation has a second buffer, which it sends. Accesses without a request have a number with bits that no handle has. */
 enum { SENT_BIT = 62 };
+#define ORIGIN_BITS ((uint64_t)0x5d << 56)
 static int sent_count;
 
 static void open_sent(struct call *call, MPI_Request request, const void *buffer, int count, MPI_Datatype type)
@@ -161,14 +162,14 @@ static void check_unchanged(struct call *call, struct open open, const char *unt
         report(call, CHANGED, open.site, "the send buffer of %s at {%p} was changed before this: it is MPI's until %s", open.maker, open.site, until);
 }
 
-/* The accesses to a window are complete at this rank. */
+/* The accesses to a window are complete at this rank; gives how many of them have no request. */
 static int close_origins(struct call *call, uint64_t window)
 {
     int closed = 0;
     for (int i = open_count - 1; i >= 0; i--)
         if (open_requests[i].window == window) {
+            closed += (open_requests[i].request & ORIGIN_BITS) == ORIGIN_BITS;
             check_unchanged(call, close_request(open_requests[i].request), "the epoch ends");
-            closed++;
         }
     return closed;
 }

@@ -73,6 +73,56 @@ static void pre_Graph_create(struct call *call, MPI_Comm comm, int nodes, const 
     }
 }
 
+/* Edges of a distributed graph, of this rank or others. */
+static void check_edges(struct call *call, MPI_Comm comm, int count, const int *ranks, const char *name)
+{
+    int size = group_size(comm);
+    for (int i = 0; i < count; i++)
+        if (ranks[i] < 0 || ranks[i] >= size) {
+            report(call, NO_SUCH_EDGE, NULL, "%s[%d] is %d, in a communicator of %d ranks", name, i, ranks[i], size);
+            return;
+        }
+}
+
+static void pre_Dist_graph_create(struct call *call, MPI_Comm comm, int count, const int *sources, const int *degrees, const int *targets, const int *weights, MPI_Info info, int reorder, MPI_Comm *made)
+{
+    int edges = 0;
+    (void)weights, (void)info, (void)reorder, (void)made;
+    if (comm == MPI_COMM_NULL || !check_count(call, count, "n") || !check_lengths(call, count, degrees, "degrees"))
+        return;
+    for (int i = 0; i < count; i++)
+        edges += degrees[i];
+    check_edges(call, comm, count, sources, "sources");
+    check_edges(call, comm, edges, targets, "destinations");
+}
+
+static void pre_Dist_graph_create_adjacent(struct call *call, MPI_Comm comm, int in, const int *sources, const int *in_weights, int out, const int *targets, const int *out_weights, MPI_Info info, int reorder, MPI_Comm *made)
+{
+    (void)in_weights, (void)out_weights, (void)info, (void)reorder, (void)made;
+    if (comm == MPI_COMM_NULL || !check_count(call, in, "indegree") || !check_count(call, out, "outdegree"))
+        return;
+    check_edges(call, comm, in, sources, "sources");
+    check_edges(call, comm, out, targets, "destinations");
+}
+
+/* An array over a grid of processes. */
+static void pre_Type_create_darray(struct call *call, int size, int rank, int dimensions, const int *sizes, const int *kinds, const int *given, const int *grid, int order, MPI_Datatype old, MPI_Datatype *type)
+{
+    long long all = 1;
+    (void)kinds, (void)given, (void)order, (void)old, (void)type;
+    if (rank < 0 || rank >= size)
+        report(call, RANK_RANGE, NULL, "rank is %d, of %d processes", rank, size);
+    for (int i = 0; i < dimensions; i++) {
+        if (sizes[i] < 1 || grid[i] < 1) {
+            report(call, BAD_PART, NULL, "dimension %d: %d elements over %d processes", i, sizes[i], grid[i]);
+            return;
+        }
+        all *= grid[i];
+    }
+    if (all != size)
+        report(call, BAD_PART, NULL, "a grid of %lld processes, of %d", all, size);
+}
+
 static int dimensions_of(MPI_Comm comm)
 {
     int topology = MPI_UNDEFINED, count = -1;

@@ -168,6 +168,19 @@ static struct signature of_basic(int basic)
     return (struct signature){.hash = (uint64_t)it->same * 0xd6e8feb86659fd93u, .elements = 1, .basic = basic, .first = basic, .is_known = 1};
 }
 
+/* How a datatype was made; true where that cannot be asked. MPI ends the job where it is asked so of a datatype with large counts. */
+static int envelope_of(MPI_Datatype type, int *integers, int *addresses, int *types, int *combiner)
+{
+#ifdef PMPI_Type_get_envelope_c
+    MPI_Count counts[4] = {0};
+    int rc = PMPI_Type_get_envelope_c(type, &counts[0], &counts[1], &counts[2], &counts[3], combiner);
+    *integers = counts[0], *addresses = counts[1], *types = counts[3];
+    return rc || counts[2];
+#else
+    return PMPI_Type_get_envelope(type, integers, addresses, types, combiner);
+#endif
+}
+
 static struct signature derived(MPI_Datatype type, int nested);
 static const struct layout *layout_of(MPI_Datatype type);
 
@@ -217,7 +230,7 @@ static struct signature decoded(MPI_Datatype type, int integers, int addresses, 
     for (int i = 0; is_read && i < types; i++) {
         int a, b, c, kind = MPI_COMBINER_NAMED;
         inner[i] = derived(parts[i], nested + 1);
-        PMPI_Type_get_envelope(parts[i], &a, &b, &c, &kind);
+        envelope_of(parts[i], &a, &b, &c, &kind);
         if (kind != MPI_COMBINER_NAMED && !basic_of(parts[i]))
             PMPI_Type_free(&parts[i]);
     }
@@ -232,7 +245,7 @@ static struct signature derived(MPI_Datatype type, int nested)
     int basic = basic_of(type), integers, addresses, types, combiner;
     if (basic)
         return of_basic(basic);
-    if (nested > NESTED_MAX || PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner))
+    if (nested > NESTED_MAX || envelope_of(type, &integers, &addresses, &types, &combiner))
         return none;
     switch (combiner) {
     case MPI_COMBINER_NAMED:

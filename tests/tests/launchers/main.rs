@@ -1,6 +1,7 @@
 //! Whole sessions under the launchers of MPI.
 
 mod check;
+mod check_accesses;
 mod check_groups;
 mod check_matching;
 mod check_parts;
