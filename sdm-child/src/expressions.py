@@ -378,5 +378,31 @@ def child(value, number):
         return found
     raise Wrong("this value has no part %d" % int(number))
 
-for work in (held, part, instance, section, item, same, sizeof, allocated, fitting, variable, child):
+# An element of a value of Rust. gdb itself counts from a reference to a container as from a pointer, and reads other
+# memory. A pointer to anything else keeps the meaning that gdb gives it.
+def index(value, at):
+    kind = value.type.strip_typedefs()
+    target = kind.target().strip_typedefs() if kind.code == gdb.TYPE_CODE_PTR else None
+    if target is not None and (is_array(target) or is_slice(target) or HELD.match(target.name or "") or CONTAINER.match(target.name or "")):
+        return index(value.dereference(), at)
+    if HELD.match(kind.name or "") and HELD.match(kind.name).group(1):
+        element, count = kind.template_argument(0), int(value["len"])
+        return item_at(lambda at: first_pointer(value).cast(element.pointer())[at], at, count)
+    found = CONTAINER.match(kind.name or "")
+    if found and found.group(1) == "Deque":
+        return item_at(lambda at: next(itertools.islice(ring(value), at, None))[0], at, int(value["len"]))
+    if found:
+        raise Wrong("gdb finds no entry by its key: print the whole container")
+    if is_slice(kind):
+        return item_at(lambda at: value["data_ptr"][at], at, int(value["length"]))
+    if is_array(kind):
+        return item_at(lambda at: value[at], at, kind.range()[1] + 1)
+    return value[int(at)]
+
+def item_at(read, at, count):
+    if not 0 <= int(at) < count:
+        raise Wrong("the index %d is not within the %d of this value" % (int(at), count))
+    return read(int(at))
+
+for work in (held, part, instance, section, item, same, sizeof, allocated, fitting, variable, child, index):
     Function(work.__name__, work)

@@ -1,7 +1,7 @@
 # Prints what gdb shows as an address, or from a wrong address: the objects of references within values and of C++'s
 # owning pointers, in Rust what pointers within values, `Vec`, `String` and `Rc` hold, and in Fortran pointers, allocatable
 # scalars and polymorphic objects. For Python 2.7 and later.
-import gdb, re, struct
+import gdb, itertools, re, struct
 
 # Deepest nesting of references and pointers that is followed: structures may refer to themselves.
 NESTING_MAX = 3
@@ -18,6 +18,9 @@ WRAPPER = re.compile(r"^std::(?:__[a-z0-9]+::)?reference_wrapper<")
 # The innermost pointers of Rust's library, and pointers to objects of unknown types.
 PLACES = re.compile(r"^core::ptr::|.*<dyn ")
 HELD = re.compile(r"^alloc::(?:(vec)::Vec<|(string)::String$|rc::Rc<|sync::Arc<)")
+# Rust's containers of which gdb shows the inner structure.
+CONTAINER = re.compile(r"^(?:std::collections::hash::(?:map|set)::Hash|alloc::collections::(?:btree::(?:map|set)::BTree|vec_deque::Vec))(Map|Set|Deque)<")
+VALARRAY = re.compile(r"^std::(?:__[a-z0-9]+::)?valarray<")
 
 class Wrong(Exception):
     pass
@@ -28,6 +31,20 @@ class Text(object):
 
     def to_string(self):
         return self.make()
+
+# A `std::valarray`, for which its library has no printer.
+class Valarray(object):
+    def __init__(self, value):
+        self.data, self.count = value["_M_data"], int(value["_M_size"])
+
+    def to_string(self):
+        return "std::valarray of length %d" % self.count
+
+    def children(self):
+        return (("[%d]" % at, self.data[at]) for at in range(self.count if self.count < POINTS_MAX else 0))
+
+    def display_hint(self):
+        return "array"
 
 class Values(gdb.Parameter):
     "Print what references within values refer to, and what pointers of Fortran point to."
@@ -48,7 +65,11 @@ class Values(gdb.Parameter):
 
     def __call__(self, value):
         kind = value.type.strip_typedefs()
-        # gdb 13 dies of such an array.
+        if kind.code == gdb.TYPE_CODE_STRUCT and VALARRAY.match(kind.name or "") and "_M_data" in names_of(kind):
+            return Valarray(value)
+        # gdb 13 dies of these arrays.
+        if (kind.code == gdb.TYPE_CODE_ARRAY or is_slice(kind)) and is_tagged(kind):
+            return Text(lambda: guarded(tagged, value))
         if kind.code == gdb.TYPE_CODE_STRUCT and STAR.match(kind.name or "") and not self.value:
             return Text(lambda: "( _data = (...), _vptr = %s )" % raw(value["_vptr"]))
         if not self.value or self.searching:
@@ -68,6 +89,8 @@ class Values(gdb.Parameter):
             return Text(lambda: nested(value, lambda it: plain(it.dereference())))
         if language == "rust" and (HELD.match(kind.name or "") or PLACES.match(kind.name or "")):
             return Text(lambda: guarded(rust, value))
+        if language == "rust" and CONTAINER.match(kind.name or ""):
+            return Text(lambda: guarded(container, value))
         return None
 
 values = Values()
@@ -95,6 +118,28 @@ def element_of(kind):
 
 def is_followed(kind):
     return kind.target().strip_typedefs().code not in (gdb.TYPE_CODE_FUNC, gdb.TYPE_CODE_VOID)
+
+def names_of(kind):
+    return [field.name for field in kind.fields()]
+
+# True for a slice of Rust, or a box of one.
+def is_slice(kind):
+    is_named = kind.code == gdb.TYPE_CODE_STRUCT and re.match(r"^(?:&|alloc::boxed::Box<\[)", kind.name or "")
+    return bool(is_named) and names_of(kind) == ["data_ptr", "length"]
+
+# True for an array or a slice of Rust whose elements have a tag, as those of an enum with data.
+def is_tagged(kind):
+    element = element_of(kind.fields()[0].type.target().strip_typedefs() if is_slice(kind) else kind)
+    return element.code == gdb.TYPE_CODE_STRUCT and element.dynamic and current_language() == "rust"
+
+def tagged(value):
+    if hasattr(gdb, "print_options") and gdb.print_options().get("summary"):
+        return "..."
+    kind = value.type.strip_typedefs()
+    if is_slice(kind):
+        return "%s %s" % (kind.name, each(value["data_ptr"], int(value["length"])))
+    low, high = kind.range()
+    return each(value, high + 1 - low)
 
 def raw(value):
     return value.format_string(raw=True)
@@ -169,6 +214,86 @@ def each(first, count):
     most = gdb.parameter("print elements") or POINTS_MAX
     shown = [guarded(plain, first[at]) for at in range(min(count, most))]
     return "[%s%s]" % (", ".join(shown), "..." if count > most else "")
+
+# The elements of a container of Rust, those without an order of their own in that of their texts.
+def container(value):
+    what, most = CONTAINER.match(value.type.strip_typedefs().name).group(1), gdb.parameter("print elements") or POINTS_MAX
+    table, tree = below(value, "table"), below(value, "root")
+    if what == "Deque":
+        found, count = ring(value), int(value["len"])
+    else:
+        found = hashed(table) if table is not None else tree_of(tree, int(below(value, "length")))
+        count = int(below(table, "items")) if table is not None else int(below(value, "length"))
+    if not 0 <= count < POINTS_MAX:
+        raise Wrong("%d elements" % count)
+    entry = lambda it: (guarded(plain, it[0]), guarded(plain, it[1]) if what == "Map" else None)
+    if table is None:
+        shown = [entry(it) for it in itertools.islice(found, min(count, most))]
+    else:
+        shown = sorted((entry(it) for it in itertools.islice(found, ELEMENTS_MAX)), key=lambda it: in_order(it[0]))[:most]
+    texts = ["[%s] = %s" % it if what == "Map" else it[0] for it in shown]
+    form = "[%s%s]" if what == "Deque" else "{%s%s}"
+    return form % (", ".join(texts), "..." if len(shown) < count else "")
+
+def in_order(text):
+    try:
+        return (0, float(text), text)
+    except ValueError:
+        return (1, 0, text)
+
+# A member of a structure, or of one within it.
+def below(value, name):
+    kind = value.type.strip_typedefs()
+    for field in kind.fields() if kind.code == gdb.TYPE_CODE_STRUCT and not kind.dynamic else []:
+        found = value[field] if field.name == name else below(value[field], name)
+        if found is not None:
+            return found
+    return None
+
+# The entries of a hash table, which lie before its bytes of control.
+def hashed(table):
+    control, count = int(first_pointer(below(table, "ctrl"))), int(below(table, "bucket_mask")) + 1
+    kind = table.type.strip_typedefs().template_argument(0)
+    if not 0 < count < POINTS_MAX:
+        raise Wrong("a table of %d entries" % count)
+    used = bytearray(gdb.selected_inferior().read_memory(control, count))
+    entries = gdb.Value(control).cast(kind.pointer())
+    first, second = kind.strip_typedefs().fields()
+    return ((entries[-1 - at][first], entries[-1 - at][second]) for at in range(count) if used[at] < 128)
+
+def ring(deque):
+    kind = deque.type.strip_typedefs().template_argument(0)
+    head, size = int(deque["head"]), number_in(below(deque["buf"], "cap"))
+    first = gdb.Value(int(first_pointer(below(deque["buf"], "ptr")))).cast(kind.pointer())
+    return ((first[(head + at) % size], None) for at in range(int(deque["len"])))
+
+# The number that structures of one member hold.
+def number_in(value):
+    kind = value.type.strip_typedefs()
+    return number_in(value[kind.fields()[0]]) if kind.code == gdb.TYPE_CODE_STRUCT else int(value)
+
+# The entries of a tree. Its root is within an enum, whose form gdb 13 does not need: a null pointer means none.
+def tree_of(root, count):
+    if count == 0:
+        return
+    node = root.cast(gdb.lookup_type(root.type.name[len("core::option::Option<"):-1]))
+    leaf = first_pointer(node["node"])
+    inner = gdb.lookup_type(leaf.type.target().name.replace("LeafNode<", "InternalNode<", 1)).pointer()
+    is_set = leaf.type.target().template_argument(1).sizeof == 0
+    def held(it):
+        while re.match(r"^core::mem::ma", it.type.name or ""):
+            it = it[it.type.fields()[-1]]
+        return it
+    def entries(leaf, height):
+        keys, found, used = leaf["keys"], leaf["vals"], int(leaf["len"])
+        for at in range(used + 1):
+            if height > 0:
+                for entry in entries(first_pointer(held(leaf.cast(inner)["edges"][at])), height - 1):
+                    yield entry
+            if at < used:
+                yield held(keys[at]), None if is_set else held(found[at])
+    for entry in entries(leaf, int(node["height"])):
+        yield entry
 
 # The only pointer of a Rust structure; None for one with a length or a table behind it.
 def first_pointer(value):

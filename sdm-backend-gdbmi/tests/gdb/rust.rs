@@ -9,7 +9,7 @@ use sdm_debug::{Command, Reply};
 use crate::harness::{Harness, stopped};
 
 /// Names of variables in `main` of `boxes.rs`, with the ends of their values.
-const VALUES: [(&str, &str); 9] = [
+const VALUES: [(&str, &str); 18] = [
     ("boxed", "::Some(7)"),
     (
         "list",
@@ -25,6 +25,24 @@ const VALUES: [(&str, &str); 9] = [
     ),
     ("counted", "101"),
     ("tuple", r#"(1, "word", 1.5)"#),
+    ("tagged", "[boxes::Tagged::Circle(1.5), boxes::Tagged::Dot]"),
+    ("slice", "[boxes::Tagged] [boxes::Tagged::Circle(1.5)]"),
+    (
+        "maybe",
+        "[[core::option::Option<i32>::Some(1), core::option::Option<i32>::None], [core::option::Option<i32>::None, core::option::Option<i32>::Some(2)]]",
+    ),
+    ("queue", "[1, 2, 3, 1]"),
+    (
+        "hashed",
+        r#"{["k1"] = 1, ["k2"] = 2, ["k3"] = 3, ["k4"] = 4}"#,
+    ),
+    ("members", "{1, 9, 10}"),
+    (
+        "tree",
+        "{[0] = 0, [1] = 0.5, [2] = 1, [3] = 1.5, [4] = 2, [5] = 2.5, [6] = 3, [7] = 3.5, [8] = 4, [9] = 4.5, [10] = 5, [11] = 5.5, [12] = 6, [13] = 6.5}",
+    ),
+    ("sorted", r#"{"a", "b"}"#),
+    ("empty", "{}"),
 ];
 
 /// The program of `boxes.rs`; `None` if this user has no compiler for it.
@@ -61,6 +79,17 @@ fn rust_boxes_and_containers_show_their_contents() {
         let local = locals.iter().find(|it| it.name == name).expect(name);
         assert_eq!(local.value.text, value, "{name}");
     }
+    // gdb itself counts from a reference as from a pointer.
+    for (element, expect) in [
+        ("row[1]", "3.5"),
+        ("rows[1][1]", "core::option::Option<i32>::Some(2)"),
+        ("numbers[2] + 1", "2"),
+        ("queue[3]", "1"),
+    ] {
+        assert_eq!(harness.evaluate(element).unwrap().text, expect, "{element}");
+    }
+    let beyond = harness.evaluate("row[2]").unwrap_err();
+    assert_eq!(beyond.text, "the index 2 is not within the 2 of this value");
     // An object of an unknown type stays where it is.
     let call = harness.evaluate("call").unwrap().text;
     assert!(call.contains("{pointer: 0x"), "{call}");

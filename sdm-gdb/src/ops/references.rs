@@ -43,7 +43,11 @@ pub(super) fn are_within(printed: &str) -> bool {
         '0' => is_fortran && printed[at..].starts_with("0x"),
         _ => is_fortran && printed[at..].starts_with("(...)"),
     }) || is_doubtful(printed)
+        || is_rust && CONTAINERS.iter().any(|it| printed.contains(it))
 }
+
+/// Rust's containers, of which an empty one shows no address.
+const CONTAINERS: [&str; 2] = ["alloc::collections::", "std::collections::hash::"];
 
 /// True for a value with an array of Fortran structures that contain arrays.
 pub(super) fn is_doubtful(printed: &str) -> bool {
@@ -117,6 +121,7 @@ mod tests {
             "(1, 0x7ff0)",
             "(*mut r::Shape) 0x7ff0",
             "[0x7ff0, 0x7ff8]",
+            "alloc::collections::btree::map::BTreeMap<i32, i32> {root: None, length: 0}",
         ] {
             assert!(are_within(within), "{within}");
         }

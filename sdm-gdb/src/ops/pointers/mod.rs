@@ -9,6 +9,7 @@
 
 mod functions;
 mod names;
+mod rust;
 mod types;
 mod words;
 
@@ -24,14 +25,21 @@ use names::{Names, Role, names};
 pub(super) use types::is_pointer_type;
 use words::is_taken;
 
-/// The expression, in which pointers evaluate to their targets. A single name stays as it is, because gdb shows the
-/// target itself.
+/// The expression, in which Fortran's pointers evaluate to their targets, and Rust's indices to elements. A single name
+/// stays as it is, because gdb shows the target itself.
 pub(super) async fn valued<'a>(
     gdb: &Gdb,
     place: &str,
     expression: &'a str,
 ) -> Result<Cow<'a, str>, Failure> {
-    in_fortran(gdb, place, expression, false).await
+    match rust::indexed(expression) {
+        Some(indexed)
+            if language::current(gdb, place).await == "rust" && has_functions(gdb).await =>
+        {
+            Ok(Cow::Owned(indexed))
+        }
+        _ => in_fortran(gdb, place, expression, false).await,
+    }
 }
 
 /// Like [`valued`], for an expression whose value gdb uses and does not show: a single name is rewritten too.

@@ -1,0 +1,85 @@
+//! Indices in Rust expressions. gdb counts from a reference to a container as from a pointer, and reads other memory:
+//! `row[1]` of a `row: &mut Vec<f64>` is what lies behind the vector. A function in gdb's Python finds the element.
+
+use sdm_debug::quotes::outside_quotes;
+
+/// The function with a value and an index.
+const INDEX: &str = "$_sdm_index(";
+
+/// An open bracket, and the place of the operand before it in the rewritten text.
+struct Open {
+    operand: Option<usize>,
+    is_index: bool,
+}
+
+/// The expression with a function in place of each index; `None` without an index.
+pub(super) fn indexed(expression: &str) -> Option<String> {
+    let (mut text, mut last, mut found) = (String::new(), 0, false);
+    let mut open: Vec<Open> = Vec::new();
+    // The beginning of the operand that ends here.
+    let mut operand: Option<usize> = None;
+    for (at, c) in outside_quotes(expression) {
+        text.push_str(&expression[last..at]);
+        last = at + c.len_utf8();
+        match c {
+            '[' | '(' => {
+                let is_index = c == '[' && operand.is_some();
+                if let Some(from) = operand.filter(|_| is_index) {
+                    text.insert_str(from, INDEX);
+                }
+                let begin = operand.or((c == '(').then_some(text.len()));
+                open.push(Open {
+                    operand: begin,
+                    is_index,
+                });
+                text.push_str(if is_index {
+                    ", "
+                } else {
+                    &expression[at..last]
+                });
+                operand = None;
+                found |= is_index;
+            }
+            ']' | ')' => {
+                let before = open.pop()?;
+                text.push(if before.is_index { ')' } else { c });
+                operand = before.operand;
+            }
+            c => {
+                let is_name = c.is_alphanumeric() || matches!(c, '_' | '$' | '.' | ':');
+                operand = is_name.then(|| operand.unwrap_or(text.len()));
+                text.push(c);
+            }
+        }
+    }
+    text.push_str(&expression[last..]);
+    (found && open.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn index_becomes_a_call_with_its_operand() {
+        for (expression, expect) in [
+            ("row[1]", Some("$_sdm_index(row, 1)")),
+            ("p.tags[i + 1].len", Some("$_sdm_index(p.tags, i + 1).len")),
+            ("grid[2][j]", Some("$_sdm_index($_sdm_index(grid, 2), j)")),
+            (
+                "a[b[0]] + c[1]",
+                Some("$_sdm_index(a, $_sdm_index(b, 0)) + $_sdm_index(c, 1)"),
+            ),
+            ("(*p)[1]", Some("$_sdm_index((*p), 1)")),
+            ("&row[1]", Some("&$_sdm_index(row, 1)")),
+            ("row[0]@3", Some("$_sdm_index(row, 0)@3")),
+            ("map[\"a[1]\"]", Some("$_sdm_index(map, \"a[1]\")")),
+            ("[1, 2]", None),
+            ("x as [i32; 2]", None),
+            ("row", None),
+            ("row[1", None),
+        ] {
+            assert_eq!(indexed(expression).as_deref(), expect, "{expression}");
+        }
+    }
+}
