@@ -54,7 +54,7 @@ pub use rule_numbers::{
 };
 pub use samples::{Samples, Seen};
 pub use stacks::{StackNode, StackTree, Stacks};
-pub use stats::{Extreme, Stats, Who};
+pub use stats::{Extreme, Stats, Who, is_address};
 pub use usage::{LARGEST_MAX, TotalUsage};
 
 /// The merge rule of a number, for the tree's [`sdm_core::aggregate::Rules`]. `None` for [`RULE_HASH`], for a number

@@ -16,12 +16,18 @@ pub(crate) enum Wording {
     MayNotCall,
     /// A value is larger than gdb may read.
     ValueTooLarge,
+    /// The rows of an array are of a length that gdb does not know, as of a parameter `double a[n][m]` of C.
+    UnknownRows,
+    /// An expression names a member of a whole array.
+    MemberOfMany,
+    /// The compiler has put an operator of C++ into its callers only.
+    NoOperator,
     /// The program does not have the location of a breakpoint: gdb would ask whether to make it pending.
     NoSuchPlace,
 }
 
 /// The meaning of an error, a part of its text, and the first and last major version of gdb known to print it.
-const WORDINGS: [(Wording, &str, u32, u32); 9] = [
+const WORDINGS: [(Wording, &str, u32, u32); 12] = [
     (Wording::Aborted, "Command aborted.", 7, 18),
     (
         Wording::WriteFailed,
@@ -31,6 +37,19 @@ const WORDINGS: [(Wording, &str, u32, u32); 9] = [
     ),
     (Wording::MayNotCall, "may-call-functions is off", 8, 18),
     (Wording::ValueTooLarge, "max-value-size", 8, 18),
+    (
+        Wording::UnknownRows,
+        "Cannot perform pointer math on incomplete type",
+        8,
+        18,
+    ),
+    (
+        Wording::MemberOfMany,
+        "Attempt to extract a component of a value that is not a structure.",
+        8,
+        18,
+    ),
+    (Wording::NoOperator, "Could not find operator", 8, 18),
     (Wording::NoSuchPlace, "No source file named ", 7, 18),
     (Wording::NoSuchPlace, "No line ", 7, 18),
     (Wording::NoSuchPlace, "No compiled code for line ", 14, 18),
@@ -124,6 +143,9 @@ mod tests {
         check(text, Some(Wording::MayNotCall));
         let text = "value requires 80000 bytes, which is more than max-value-size";
         check(text, Some(Wording::ValueTooLarge));
+        let text = "Cannot perform pointer math on incomplete types, try casting to a known type, or void *.";
+        check(text, Some(Wording::UnknownRows));
+        check("Could not find operator[].", Some(Wording::NoOperator));
         for text in [
             "No source file named nosuch.c.",
             "No line 999 in file \"halo.c\".",

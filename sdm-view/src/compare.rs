@@ -6,10 +6,15 @@ use sdm_idset::IdSet;
 
 use sdm_debug::quotes::bare;
 
+use behind::behind;
 use parts::{inside, named, parts, repeats};
 
+pub use numeric::{NumericPart, numeric_parts};
 pub use path::{Step, is_fortran, steps};
 
+mod behind;
+mod numeric;
+mod order;
 mod parts;
 mod path;
 mod text;
@@ -21,9 +26,6 @@ const DEPTH_MAX: usize = 64;
 
 /// Maximum number of parts that are shown of an element that is a plain value in another task.
 const PARTS_SHOWN_MAX: usize = 8;
-/// Number of characters that are shown of a value's end, where values are equal as far as gdb has printed them.
-const END_CHARS: usize = 60;
-
 /// The differences between the values of tasks and the most frequent value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
@@ -66,14 +68,20 @@ pub fn compare(expression: &str, mut classes: Vec<(IdSet, String)>) -> Option<Co
     let (first, rest) = classes.split_first()?;
     let (reference, mut cut) = elements(&first.1);
     let mut count = reference.len();
+    let mut same = first.0.clone();
     let others = rest
         .iter()
-        .map(|(tasks, text)| {
+        .filter_map(|(tasks, text)| {
             let (own, own_cut) = elements(text);
             cut |= own_cut;
+            let (own, is_moved) = order::as_in(&reference, own);
             let mut found = difference(tasks, &reference, &own);
+            if found.count == 0 && is_moved && !cut {
+                same.union_with(tasks);
+                return None;
+            }
             if found.count == 0 {
-                return behind(tasks, &first.1, text);
+                return Some(behind(tasks, &first.1, text));
             }
             let is_plain = found.path.is_empty();
             if is_plain {
@@ -89,12 +97,12 @@ pub fn compare(expression: &str, mut classes: Vec<(IdSet, String)>) -> Option<Co
                 found.path += &in_text.path;
                 (found.reference, found.value) = (in_text.reference, in_text.value);
             }
-            found
+            Some(found)
         })
         .collect();
     Some(Comparison {
         expression: expression.to_owned(),
-        reference: first.0.clone(),
+        reference: same,
         value: first.1.clone(),
         elements: count,
         others,
@@ -167,29 +175,6 @@ fn shown(path: &str, elements: &[Element]) -> Option<String> {
             let shown: Vec<_> = parts.iter().take(PARTS_SHOWN_MAX).map(part).collect();
             Some(format!("{{{}}}", shown.join(", ")))
         }
-    }
-}
-
-/// The difference of two values whose printed elements are equal: their ends. For truncated values that is
-/// the length and hash of the full value.
-fn behind(tasks: &IdSet, reference: &str, own: &str) -> Difference {
-    let end = |text: &str| match text.char_indices().rev().nth(END_CHARS - 1) {
-        Some((begin, _)) if begin > 0 => format!("...{}", text[begin..].trim_end()),
-        _ => text.trim().to_owned(),
-    };
-    let mut shown = [reference, own].map(end);
-    if shown[0] == shown[1] {
-        // They differ before, as in the capacity of a container.
-        shown = [reference, own].map(str::to_owned);
-    }
-    let [reference, value] = shown.map(Some);
-    Difference {
-        tasks: tasks.clone(),
-        count: 1,
-        of: 1,
-        path: String::new(),
-        reference,
-        value,
     }
 }
 
@@ -299,6 +284,16 @@ mod tests {
     }
 
     #[test]
+    fn order_of_an_unordered_container_is_no_difference() {
+        let one = "std::unordered_map with 2 elements = {[1] = 5, [2] = 6}".to_owned();
+        let two = "std::unordered_map with 2 elements = {[2] = 6, [1] = 5}".to_owned();
+        let classes = vec![("0".parse().unwrap(), one), ("1".parse().unwrap(), two)];
+        let found = compare("m", classes).unwrap();
+        assert_eq!(found.reference, "0-1".parse().unwrap());
+        assert!(found.others.is_empty(), "{found:?}");
+    }
+
+    #[test]
     #[expect(clippy::too_many_lines, reason = "one table")]
     fn first_differing_element_is_named() {
         check("3", "4", (1, "", "3", "4"));
@@ -324,6 +319,16 @@ mod tests {
             (1, ".b.y[1]", "2", "3"),
         );
         check("{1, 2}", "{1, 2, 3}", (1, "[2]", "-", "3"));
+        check(
+            "[[1, 2], [3, 4]]",
+            "[[1, 2], [3, 5]]",
+            (1, "[1][1]", "4", "5"),
+        );
+        let map = |entries| format!("std::unordered_map with 2 elements = {{{entries}}}");
+        let (there, here) = (map("[1] = 5, [2] = 6"), map("[2] = 7, [1] = 5"));
+        check(&there, &here, (1, "[2]", "6", "7"));
+        let other = map("[3] = 6, [1] = 5");
+        check(&there, &other, (2, "[3]", "-", "6"));
         let rows = |last| {
             format!(
                 "std::vector of length 2, capacity 2 = {{std::vector of length 3, capacity 3 = {{1, 2, 3}}, std::vector of length 2, capacity 2 = {{4, {last}}}}}"

@@ -44,7 +44,7 @@ impl NumberArray {
         }
         let first = text.split([',', '}', ')', ']']).next().unwrap_or_default();
         let first = first.split(" <repeats ").next().unwrap_or_default();
-        is_array && element(first).is_some()
+        is_array && (first.trim_start_matches('-').starts_with("nan(") || element(first).is_some())
     }
 
     /// Appends the elements of `text`, a part of the array at `depth`. Returns the shape of the part; `None` if it is
@@ -265,6 +265,7 @@ mod tests {
         let vectors = format!("std::vector of length 2, capacity 2 = {{{vector}, {vector}}}");
         check(&vectors, &[2, 2], &[1, 2, 1, 2]);
         check("std::deque with 2 elements = {1, 2}", &[2], &[1, 2]);
+        check("std::valarray of length 2 = {1, 2}", &[2], &[1, 2]);
         check("std::__cxx11::list = {[0] = 1, [1] = 4}", &[2], &[1, 4]);
         check("{_M_elems = {1, 2, 3}}", &[3], &[1, 2, 3]);
         let map = "std::map with 2 elements = {[\"a] = {,\"] = 1, [{x = 3, y = 4}] = 2}";
@@ -274,6 +275,14 @@ mod tests {
             &[2],
             &[1, 0],
         );
+    }
+
+    #[test]
+    fn array_that_begins_with_nan_is_an_array() {
+        for text in ["{-nan(0x400000), inf, 0}", "(nan(0x8000000000000), 1)"] {
+            assert!(NumberArray::is_begun(text), "{text}");
+            assert!(NumberArray::parse(text).is_some(), "{text}");
+        }
     }
 
     #[test]

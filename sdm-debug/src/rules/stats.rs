@@ -121,6 +121,10 @@ impl Stats {
         let mut stats = Self::over(bins);
         let who = Who::of(tasks);
         match reply {
+            // A value is without its type: this may be a pointer.
+            Reply::Value(value) if is_address(&value.text) => {
+                return Err(Rejected("an address"));
+            }
             Reply::Value(value) if value.cut.is_none() => {
                 stats.insert(parse(&value.text).ok_or(Rejected("no number"))?, &who);
             }
@@ -438,7 +442,13 @@ fn read_who(reader: &mut Reader<'_>) -> Result<Who, Rejected> {
     Ok(Who { count, tasks })
 }
 
-/// Statistics of the equal answers of these tasks.
+/// The equal answers of these tasks.
+/// True for the text of a value in hexadecimal digits, as gdb prints a pointer.
+#[must_use]
+pub fn is_address(text: &str) -> bool {
+    text.starts_with("0x")
+}
+
 fn own(sources: &IdSet, payload: &[u8], bins: Option<Bins>) -> Result<Stats, Rejected> {
     let reply = wire::decode(payload).map_err(|_| Rejected("no value"))?;
     Stats::of(sources, &reply, bins)

@@ -89,10 +89,20 @@ fn handle_result(gdb: &Gdb, token: u64, class: ResultClass, results: Results) {
 
 /// Advice on one of gdb's limits; empty if there is none.
 fn hint_for(text: &str) -> &'static str {
-    if wording(text) == Some(Wording::ValueTooLarge) {
-        "`set max-value-size unlimited` lets gdb read values of any size; `print a[0]@100` reads a part"
-    } else {
-        ""
+    match wording(text) {
+        Some(Wording::ValueTooLarge) => {
+            "`set max-value-size unlimited` lets gdb read values of any size; `print a[0]@100` reads a part"
+        }
+        Some(Wording::UnknownRows) => {
+            "gdb does not know the length of a row: cast the array, as in ((double (*)[3]) a)[1][2]"
+        }
+        Some(Wording::MemberOfMany) => {
+            "of an array name one element, or for `stats` and `compare` several: a[0:9].x, in Fortran a(1:9)%x"
+        }
+        Some(Wording::NoOperator) => {
+            "the program has no such function to call: index the data pointer within the object (`ptype` shows its members)"
+        }
+        _ => "",
     }
 }
 

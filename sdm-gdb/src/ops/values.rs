@@ -192,7 +192,8 @@ pub(crate) async fn evaluate(gdb: &Gdb, expression: &str) -> Result<Reply, Failu
     let expression = history::own(gdb, expression)?;
     let printed = said(gdb, "", &expression).await?;
     let mut value = plain(&printed);
-    if is_left_out(&printed) {
+    // The type of a function with variable arguments has dots.
+    if is_left_out(bare(&printed)) {
         value.cut = Some(content(gdb, &expression, bare(&printed)).await);
     }
     Ok(Reply::Value(value))

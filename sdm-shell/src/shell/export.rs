@@ -27,14 +27,12 @@ pub(super) async fn export(
     said: &Invocation<'_>,
     (expression, file): (&str, &str),
 ) -> Verdict {
-    let (verdict, arrays) = match numbers_of(session, said, expression).await {
+    let (verdict, arrays) = match numbers_of(session, said, ("export", expression)).await {
         Ok(found) => found,
         Err(verdict) => return verdict,
     };
-    let Some(first) = arrays.values().next() else {
-        return session.complain(format!("export: `{expression}` has no numeric value"), "");
-    };
-    let shape = first.shape.clone();
+    let first = arrays.values().next();
+    let shape = first.map(|array| array.shape.clone()).unwrap_or_default();
     if arrays.values().any(|array| array.shape != shape) {
         let text = format!("export: `{expression}` differs in length between ranks");
         return session.complain(
@@ -82,13 +80,10 @@ pub(super) async fn plot(
     said: &Invocation<'_>,
     expression: &str,
 ) -> Verdict {
-    let (verdict, arrays) = match numbers_of(session, said, expression).await {
+    let (verdict, arrays) = match numbers_of(session, said, ("plot", expression)).await {
         Ok(found) => found,
         Err(verdict) => return verdict,
     };
-    if arrays.is_empty() {
-        return session.complain(format!("plot: `{expression}` has no numeric value"), "");
-    }
     let over_ranks = arrays.values().all(|array| array.shape.is_empty());
     let lines = match over_ranks {
         true => {
@@ -153,13 +148,30 @@ fn floats_of(array: &NumberArray) -> Vec<f64> {
         .collect()
 }
 
-/// Asks each task for all elements of the expression. Tasks with non-numeric answers are reported and left
-/// out.
+/// The numbers of the tasks. Tasks with non-numeric answers are reported and left out. That no task has numbers is an
+/// error of the command, which is reported.
 async fn numbers_of(
     session: &SessionHandle,
     said: &Invocation<'_>,
-    expression: &str,
+    (command, expression): (&str, &str),
 ) -> Result<(Verdict, Arrays), Verdict> {
+    let (verdict, arrays, rest) = answers_of(session, said, expression).await?;
+    let answer = rest.ok.first().cloned();
+    ask::show_rest(session, rest);
+    if arrays.is_empty() {
+        let text = format!("{command}: `{expression}` has no numeric value");
+        let hint = values::advice::advice(session, said, expression, answer.as_ref()).await;
+        return Err(session.complain(text, &hint));
+    }
+    Ok((verdict, arrays))
+}
+
+/// Asks each task for all elements of the expression. The answers without numbers stand apart.
+async fn answers_of(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    expression: &str,
+) -> Result<(Verdict, Arrays, Gathered), Verdict> {
     let slices = match Slices::of(expression) {
         Ok(slices) => slices,
         Err(error) => return Err(session.complain(error.to_string(), "")),
@@ -226,8 +238,7 @@ async fn numbers_of(
             .filter_map(|(task, parts)| Some((task, joined(parts, &slices, questions.len())?)));
         arrays.extend(whole);
     }
-    ask::show_rest(session, rest);
-    Ok((verdict, arrays))
+    Ok((verdict, arrays, rest))
 }
 
 /// Combines the answers to all commands of an expression into one array: those to a question are pieces of one part.

@@ -4,6 +4,8 @@
 //! gdb supports slices for Fortran (`cells(0:2)`) only. In C and C++ the last slice, if nothing follows it,
 //! becomes gdb's `cell[0]@64`, and with a stride an array of its elements: `{*&cell[0], *&cell[8]}`. Both also work
 //! for pointers and for types with an `operator[]`. Other slices are evaluated index by index.
+mod component;
+
 use sdm_debug::Command;
 use sdm_debug::quotes::outside_quotes;
 
@@ -144,6 +146,9 @@ impl Slices {
             last: None,
         };
         if found.is_empty() {
+            if let Some(bounds) = component::bounds(expression) {
+                return slices.of_components(expression, bounds);
+            }
             slices.last = last_section(expression);
         }
         let mut done = 0;
@@ -395,6 +400,7 @@ mod tests {
                 &[3],
             ),
             ("cells(-1:2)", &["cells(-1:2)"], &[]),
+            ("c(0:1)%r", &["c(0)%r", "c(1)%r"], &[2]),
             ("ns::x[0] + 'a.c'::y", &["ns::x[0] + 'a.c'::y"], &[]),
             ("x[a ? 1 : 2]", &["x[a ? 1 : 2]"], &[]),
             ("f(\"a[0:1]\")", &["f(\"a[0:1]\")"], &[]),

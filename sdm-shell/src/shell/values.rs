@@ -1,7 +1,6 @@
 //! `outliers`, `stats`, `compare`: the values that an expression has in all tasks.
-use sdm_debug::calls::is_harmless;
 use sdm_debug::reply::Value;
-use sdm_debug::rules::{Bins, Extreme, Merged, NumberArray, RULE_STATS, Stats};
+use sdm_debug::rules::{Bins, Extreme, Merged, NumberArray, RULE_STATS, Stats, is_address};
 use sdm_debug::{Command, FailureCode, Reply};
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
@@ -15,6 +14,7 @@ use crate::commands::ValuesCommand;
 pub(super) use whole::number_of;
 use whole::{Values, compared, differ_beyond_a_cut};
 
+pub(super) mod advice;
 pub(super) mod bounds;
 mod fortran;
 mod unread;
@@ -80,7 +80,17 @@ async fn compare(session: &SessionHandle, said: &Invocation<'_>, expression: Str
         let classes = std::iter::once(found.reference.clone()).chain(others);
         let classes = classes.collect();
         session.edit(|model| model.sets.note_classes(classes));
+        let note = match found.others.is_empty() && found.reference.len() > 1 {
+            true => {
+                let same = (&found.reference, found.value.as_str());
+                advice::not_compared(session, said, &expression, same).await
+            }
+            false => None,
+        };
         session.show(&Item::Comparison(found));
+        if let Some(note) = note {
+            session.say(&note);
+        }
     }
     ask::show_rest(session, rest);
     verdict
@@ -129,7 +139,14 @@ async fn values_of(
         rest,
     } = parts;
     let classes = classes.into_iter();
-    let values = classes.filter_map(|(tasks, parts)| Some((tasks, nested(parts, &slices.outer)?)));
+    // A Fortran expression has no slices in brackets.
+    let brackets = if slices.ranges.is_empty() {
+        ["(", ")"]
+    } else {
+        ["{", "}"]
+    };
+    let nested = |parts| nested(parts, &slices.outer, brackets);
+    let values = classes.filter_map(|(tasks, parts)| Some((tasks, nested(parts)?)));
     let mut values: Values = values.collect();
     values.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
     Some((verdict, values, rest))
@@ -176,11 +193,11 @@ impl Parts {
 }
 
 /// Combines the values of a slice's parts into one array with these outer dimensions. None without values.
-fn nested(mut values: Vec<Value>, outer: &[usize]) -> Option<Value> {
+fn nested(mut values: Vec<Value>, outer: &[usize], [open, close]: [&str; 2]) -> Option<Value> {
     for size in outer.iter().rev() {
         let rows = values.chunks((*size).max(1));
         let row = |row: &[Value]| Value {
-            text: format!("{{{}}}", texts(row).join(", ")),
+            text: format!("{open}{}{close}", texts(row).join(", ")),
             cut: row.iter().find_map(|value| value.cut),
         };
         values = rows.map(row).collect();
@@ -233,6 +250,7 @@ async fn stats(session: &SessionHandle, said: &Invocation<'_>, expression: Strin
         let text = format!("stats: the text of `{expression}` is too long");
         return session.complain(text, BOUNDS_HINT);
     }
+    let answer = rest.ok.first().cloned();
     let no_numbers = IdSet::union_all(rest.ok.iter().map(|(who, _)| who));
     rest.absorb(short);
     ask::show_rest(session, rest);
@@ -245,7 +263,8 @@ async fn stats(session: &SessionHandle, said: &Invocation<'_>, expression: Strin
     }
     let who = Names::ranks().label(&no_numbers, 60);
     let text = format!("stats: `{expression}` has no numeric value on {who}");
-    session.complain(text, "")
+    let hint = advice::advice(session, said, &expression, answer.as_ref()).await;
+    session.complain(text, &hint)
 }
 
 /// The statistics of an expression, with the questions that gave them: an array or a container is asked for all of its
@@ -263,20 +282,23 @@ async fn asked(
         let asked = stats_of(session, said, to, &questions, None).await;
         return Ok((questions, asked.ok_or(Verdict::Failed)?));
     }
-    let mut questions = vec![Command::Evaluate {
+    let mut commands = vec![Command::Evaluate {
         expression: expression.to_owned(),
     }];
-    let mut asked = stats_of(session, said, to, &questions, None).await;
-    let is_whole =
-        |(_, _, rest): &(_, _, Gathered)| rest.ok.iter().any(|(_, reply)| is_array(reply));
-    if asked.as_ref().is_some_and(is_whole) && is_harmless(expression) {
+    let mut asked = stats_of(session, said, to, &commands, None).await;
+    let is_more =
+        |(_, _, rest): &(_, _, Gathered)| rest.ok.iter().any(|(_, reply)| may_be_numbers(reply));
+    if asked.as_ref().is_some_and(is_more)
+        && fortran::is_designator(session, said, to, expression).await
+    {
         if let Some(verdict) = not_readable(session, said, slices, expression).await {
             return Err(verdict);
         }
-        questions = slices.commands("", None).unwrap_or(questions);
-        asked = stats_of(session, said, to, &questions, None).await;
+        let all = questions(session, said, (to, slices)).await;
+        commands = all.unwrap_or(commands);
+        asked = stats_of(session, said, to, &commands, None).await;
     }
-    Ok((questions, asked.ok_or(Verdict::Failed)?))
+    Ok((commands, asked.ok_or(Verdict::Failed)?))
 }
 
 /// The commands for all numbers of an expression. gdb prints bytes as text and booleans as words unless a
@@ -289,10 +311,10 @@ pub(super) async fn questions(
     said: &Invocation<'_>,
     (to, slices): (&IdSet, &Slices),
 ) -> Result<Vec<Command>, SliceError> {
-    let Some(element) = slices.element() else {
-        return slices.commands("", None);
-    };
     let one = to.first().map(IdSet::single).unwrap_or_default();
+    let Some(element) = slices.element() else {
+        return slices.commands(byte_format(session, said, &one, slices).await, None);
+    };
     let bytes = number_of(session, said, &one, format!("sizeof({element})")).await;
     let format = match bytes {
         Some(1) => {
@@ -308,8 +330,27 @@ pub(super) async fn questions(
     slices.commands(format, bytes)
 }
 
-/// Reports a slice that gdb would read wrongly. Reports also an array without a slice that is too large to be read as a
-/// whole, by its size in the first task. None otherwise, also where gdb cannot tell the size.
+/// The format for a whole array of signed or unsigned bytes, as of `int8_t`. An array of `char` is a text.
+async fn byte_format(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    one: &IdSet,
+    slices: &Slices,
+) -> &'static str {
+    let Some(expression) = slices.questions.first().filter(|_| !slices.any) else {
+        return "";
+    };
+    let line = format!("ptype {expression}");
+    let kind = ask::printed(session, said.line, one, line).await;
+    match kind.unwrap_or_default().strip_prefix("type = ") {
+        Some(kind) if kind.starts_with("signed char [") => "/d",
+        Some(kind) if kind.starts_with("unsigned char [") => "/u",
+        _ => "",
+    }
+}
+
+/// Reports a slice that gdb would read wrongly, and an array without a slice that is too large to be read as a whole,
+/// by its size in the first task. None otherwise, also where gdb cannot tell the size.
 pub(super) async fn not_readable(
     session: &SessionHandle,
     said: &Invocation<'_>,
@@ -357,9 +398,14 @@ pub(super) fn is_cut_text(reply: &Reply) -> bool {
     matches!(reply, Reply::Text(text) if is_cut(text))
 }
 
-/// True if the value begins as an array or a container of numbers.
-fn is_array(reply: &Reply) -> bool {
-    matches!(reply, Reply::Value(value) if NumberArray::is_begun(&value.text))
+/// True for a value that begins as an array or a container of numbers, as bytes in the form of a text, or as a number
+/// in hexadecimal digits, which a pointer has too.
+fn may_be_numbers(reply: &Reply) -> bool {
+    let Reply::Value(value) = reply else {
+        return false;
+    };
+    let text = &value.text;
+    NumberArray::is_begun(text) || text.starts_with('"') || is_address(text)
 }
 
 /// Statistics with their tasks.

@@ -3,7 +3,7 @@
 use sdm_debug::quotes::outside_quotes;
 
 /// The text inside the brackets of a structure, an array or a container: `{1, 2}`, `std::vector of length 2, capacity 4
-/// = {1, 2}`, and in Fortran `(1, 2)`. None for other values.
+/// = {1, 2}`, in Rust `[1, 2]`, and in Fortran `(1, 2)`. None for other values.
 pub(super) fn inside(text: &str) -> Option<&str> {
     if let Some(inner) = text.strip_prefix('(') {
         let inner = inner.strip_suffix(')')?;
@@ -12,6 +12,9 @@ pub(super) fn inside(text: &str) -> Option<&str> {
         // `(A | C)` is one value of an enumeration of flags.
         let is_flags = inner.contains(" | ") && !inner.contains(['(', ',']);
         return (!is_complex && !is_flags).then_some(inner);
+    }
+    if let Some(inner) = text.strip_prefix('[') {
+        return inner.strip_suffix(']');
     }
     let text = text.strip_suffix('}')?;
     if let Some(inner) = text.strip_prefix('{') {

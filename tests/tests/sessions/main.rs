@@ -71,6 +71,7 @@ mod table_stops;
 mod told;
 mod top;
 mod unharmed;
+mod unprinted;
 mod unread;
 mod watch;
 mod web;

@@ -17,22 +17,32 @@ pub(super) async fn path(
     expression: &str,
     other: &Difference,
 ) -> String {
-    if other.path.is_empty() {
-        return String::new();
+    path_in(session, said, expression, (&other.tasks, &other.path)).await
+}
+
+/// The same for the path of any part of a value that these tasks have; a path in C or C++ stays as it is.
+pub(super) async fn path_in(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    expression: &str,
+    (tasks, found): (&IdSet, &str),
+) -> String {
+    if !found.starts_with(['(', '%']) {
+        return found.to_owned();
     }
-    if is_rust(session, said, &other.tasks).await {
-        return in_rust(&other.path);
+    if is_rust(session, said, tasks).await {
+        return in_rust(found);
     }
     // The elements of a section are counted from 1.
     let is_section = Slices::of(expression).is_ok_and(|slices| slices.any);
-    let may_ask = is_designator(session, said, &other.tasks, expression).await;
+    let may_ask = is_designator(session, said, tasks, expression).await;
     let mut path = String::new();
-    for step in compare::steps(&other.path) {
+    for step in compare::steps(found) {
         let bounds = match &step {
             compare::Step::Position(all) if is_section && path.is_empty() => vec![1; all.len()],
             compare::Step::Position(_) if may_ask => {
                 let array = format!("{expression}{path}");
-                lower_bounds(session, said, &other.tasks, &array).await
+                lower_bounds(session, said, tasks, &array).await
             }
             _ => Vec::new(),
         };

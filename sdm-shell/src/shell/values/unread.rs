@@ -4,6 +4,7 @@ use sdm_debug::quotes::unread_part;
 use sdm_debug::{Failure, FailureCode, Reply};
 use sdm_view::item::Gathered;
 
+use super::advice::is_owned_array;
 use crate::shell::Verdict;
 
 /// Makes failures of the answers to an expression that are no values. An array or a structure stays an answer, but its
@@ -26,7 +27,11 @@ pub(super) fn refuse(gathered: &mut Gathered, expression: &str, verdict: &mut Ve
             }
             false => format!("`{expression}` has no value: {text}"),
         };
-        let failure = Failure::new(FailureCode::Gdb, what);
+        let mut failure = Failure::new(FailureCode::Gdb, what);
+        if is_owned_array(text) && !has_parts {
+            let hint = "its length is unknown: ask for a slice, as in";
+            failure = failure.with_hint(format!("{hint} `{expression}[0:9]`"));
+        }
         gathered.failed.push((tasks.clone(), failure));
         if has_parts {
             gathered.ok.push((tasks, reply));

@@ -1,0 +1,125 @@
+//! Advice how to ask for the numbers of a value that has none itself: a pointer, a structure, a container of these.
+
+use sdm_debug::Reply;
+use sdm_debug::quotes::bare;
+use sdm_debug::rules::{NumberArray, is_address};
+use sdm_idset::IdSet;
+use sdm_view::compare::{self, NumericPart};
+
+use super::fortran;
+use crate::shell::SessionHandle;
+use crate::shell::ask::printed;
+use crate::shell::invocation::Invocation;
+
+/// Maximum number of parts that are tried.
+const TRIES_MAX: usize = 8;
+/// The elements of a pointer that are named, as its length is unknown.
+const FIRST_TEN: &str = "[0:9]";
+
+/// The expression that has the numbers of this answer to another one; empty if none is known.
+pub(in crate::shell) async fn advice(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    expression: &str,
+    answer: Option<&(IdSet, Reply)>,
+) -> String {
+    let (tasks, text) = match answer {
+        Some((tasks, Reply::Value(value))) => (tasks, &value.text),
+        Some((tasks, Reply::Text(text))) => (tasks, text),
+        _ => return String::new(),
+    };
+    let part = numbers_in(session, said, (tasks, expression), text).await;
+    part.map_or_else(String::new, |part| {
+        format!("ask for numbers in it, as `{part}`")
+    })
+}
+
+/// What a value that is equal on these ranks points to and was not compared, as a note; `None` without an address.
+pub(super) async fn not_compared(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    expression: &str,
+    (tasks, text): (&IdSet, &str),
+) -> Option<String> {
+    let parts = compare::numeric_parts(text);
+    let is_pointed = |part: &NumericPart| matches!(part, NumericPart::Pointer(_));
+    if !parts.iter().any(is_pointed) {
+        return None;
+    }
+    let part = tried(session, said, (tasks, expression), parts, is_pointed).await;
+    let how = part.map_or_else(String::new, |part| format!(": `compare {part}` does that"));
+    Some(format!(
+        "`{expression}` has equal addresses; what is stored there was not compared{how}"
+    ))
+}
+
+/// An expression for numbers in a value, which gdb can evaluate.
+async fn numbers_in(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    (tasks, expression): (&IdSet, &str),
+    text: &str,
+) -> Option<String> {
+    if is_owned_array(text) {
+        return Some(format!("{}{FIRST_TEN}", grouped(expression)));
+    }
+    let parts = compare::numeric_parts(text);
+    tried(session, said, (tasks, expression), parts, |_| true).await
+}
+
+/// True for a `std::unique_ptr` of an array, whose length C++ does not keep.
+pub(super) fn is_owned_array(text: &str) -> bool {
+    text.contains("[]> = {get() = <not followed>}")
+}
+
+/// The first of the wanted parts in which gdb finds numbers.
+async fn tried(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    (tasks, expression): (&IdSet, &str),
+    parts: Vec<NumericPart>,
+    is_wanted: impl Fn(&NumericPart) -> bool,
+) -> Option<String> {
+    let one = tasks.first().map(IdSet::single)?;
+    for part in parts.into_iter().filter(is_wanted).take(TRIES_MAX) {
+        let (path, first, all) = match &part {
+            NumericPart::Pointer(path) => (path, "[0]", FIRST_TEN),
+            NumericPart::Numbers(path) => (path, "", ""),
+        };
+        let path = fortran::path_in(session, said, expression, (&one, path)).await;
+        let named = format!("{}{path}", grouped(expression));
+        let line = format!("output {named}{first}");
+        let text = printed(session, said.line, &one, line).await;
+        let text = text.unwrap_or_default();
+        let is_number = NumberArray::parse(&text).is_some() && !is_address(bare(text.trim()));
+        if is_number || NumberArray::is_begun(&text) {
+            return Some(format!("{named}{all}"));
+        }
+    }
+    None
+}
+
+/// The expression, in brackets where an index behind it would belong to a part of it only.
+fn grouped(expression: &str) -> String {
+    let is_name = |c: char| c.is_alphanumeric() || "_.:%[]()->".contains(c);
+    let is_plain = expression.chars().all(is_name) && !expression.starts_with(['-', '(', ':']);
+    match is_plain {
+        true => expression.to_owned(),
+        false => format!("({expression})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expression_with_an_operator_is_grouped() {
+        for plain in ["p", "a.b->c[3]", "grid%rows(2)"] {
+            assert_eq!(grouped(plain), plain);
+        }
+        for (expression, expect) in [("*p", "(*p)"), ("a + 1", "(a + 1)"), ("*p@3", "(*p@3)")] {
+            assert_eq!(grouped(expression), expect);
+        }
+    }
+}
