@@ -33,9 +33,36 @@ pub fn open_mpi_error(number: usize) -> String {
     }
 }
 
+/// The numbers in Open MPI of MPICH's classes, in the order of their numbers in MPICH's `mpi.h`.
+const OF_MPICH: [usize; 19] = [
+    1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 7,
+];
+/// The bits of MPICH's error codes that are the class.
+const CLASS_OF_MPICH: usize = 0x7f;
+
+/// The class of an error code of MPICH, in the form of [`open_mpi_error`].
+#[must_use]
+pub fn mpich_error(code: usize) -> String {
+    let class = code & CLASS_OF_MPICH;
+    let known = class.checked_sub(1).and_then(|at| OF_MPICH.get(at));
+    match known {
+        Some(number) => open_mpi_error(*number),
+        None => format!("error class {class}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mpich_error_codes_have_names_of_their_classes() {
+        assert_eq!(mpich_error(0x0760_0406), "MPI_ERR_RANK (invalid rank)");
+        assert_eq!(mpich_error(7), "MPI_ERR_ROOT (invalid root)");
+        assert_eq!(mpich_error(14), "MPI_ERR_TRUNCATE (message truncated)");
+        assert_eq!(mpich_error(19), "MPI_ERR_REQUEST (invalid request)");
+        assert_eq!(mpich_error(45), "error class 45");
+    }
 
     #[test]
     fn open_mpi_error_numbers_have_names_and_texts() {

@@ -11,7 +11,7 @@ mod names;
 pub mod symbols;
 pub mod usage;
 
-pub use errors::open_mpi_error;
+pub use errors::{mpich_error, open_mpi_error};
 pub use functions::{
     ArgumentRole, WaitsFor, connects_programs, is_of_all, is_of_group, is_of_neighbors,
     is_of_two_groups, is_of_world, is_outside, needs_all, roles, sends_from_root,

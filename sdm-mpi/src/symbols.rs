@@ -30,6 +30,8 @@ pub const OPEN_MPI_FATAL: [&str; 3] = [
     "ompi_mpi_errors_are_fatal_win_handler",
     "ompi_mpi_errors_are_fatal_file_handler",
 ];
+/// The functions of MPICH that are given each error of a communicator and of a window, fatal or not.
+pub const MPICH_ERRORS: [&str; 2] = ["MPIR_Err_return_comm", "MPIR_Err_return_win"];
 /// Symbols of MPICH. Every MPICH library defines one of them.
 pub const MPICH_VERSIONS: [&str; 2] = ["MPII_Version_string", "MPIR_Version_string"];
 

@@ -442,13 +442,13 @@ fn read_who(reader: &mut Reader<'_>) -> Result<Who, Rejected> {
     Ok(Who { count, tasks })
 }
 
-/// The equal answers of these tasks.
 /// True for the text of a value in hexadecimal digits, as gdb prints a pointer.
 #[must_use]
 pub fn is_address(text: &str) -> bool {
     text.starts_with("0x")
 }
 
+/// Statistics of the equal answers of these tasks.
 fn own(sources: &IdSet, payload: &[u8], bins: Option<Bins>) -> Result<Stats, Rejected> {
     let reply = wire::decode(payload).map_err(|_| Rejected("no value"))?;
     Stats::of(sources, &reply, bins)

@@ -7,7 +7,7 @@
 //! used up. So there is no stop and no call into the program, and a step over `MPI_Init` is not disturbed.
 
 use sdm_debug::Failure;
-use sdm_mpi::symbols::{ABORT, COMM_RANK, FINALIZE, INIT, OPEN_MPI_FATAL};
+use sdm_mpi::symbols::{ABORT, COMM_RANK, FINALIZE, INIT, MPICH_ERRORS, OPEN_MPI_FATAL};
 
 use crate::gdb::Gdb;
 use crate::state::internal::{Finder, Internal};
@@ -27,10 +27,12 @@ const ALWAYS: [(&str, Internal); 7] = [
     ("__ubsan_on_report", Internal::Found(Finder::Undefined)),
 ];
 /// Breakpoints added once a program has loaded MPI.
-const WITH_MPI: [(&str, Internal); 5] = [
+const WITH_MPI: [(&str, Internal); 7] = [
     (OPEN_MPI_FATAL[0], Internal::FatalError),
     (OPEN_MPI_FATAL[1], Internal::FatalError),
     (OPEN_MPI_FATAL[2], Internal::FatalError),
+    (MPICH_ERRORS[0], Internal::MpichError),
+    (MPICH_ERRORS[1], Internal::MpichError),
     (FINALIZE, Internal::Finalize),
     ("_exit", Internal::Exit),
 ];

@@ -2,11 +2,14 @@
 //! fatal errors.
 //!
 //! `ompi_mpi_errors_are_fatal_comm_handler(communicator, error, ...)` and its kin have a pointer to the class of the
-//! error.
+//! error. MPICH's `MPIR_Err_return_comm(communicator, function, code)` is given each error, also those that the program
+//! handles itself: there the communicator's error handler decides.
 
-use sdm_mpi::open_mpi_error;
+use sdm_debug::Reply;
+use sdm_mpi::{mpich_error, open_mpi_error};
 
 use super::language::IN_C;
+use super::memory;
 use super::values::evaluated;
 use crate::gdb::Gdb;
 
@@ -50,4 +53,57 @@ pub(crate) async fn aborting(gdb: &Gdb) -> String {
         }
     }
     "MPI_Abort for an unknown error".to_owned()
+}
+
+/// The registers with a function's first and third argument, on x86-64 and on AArch64.
+const FIRST_AND_THIRD: [(&str, &str); 2] = [("$rdi", "$rdx"), ("$x0", "$x2")];
+/// Number of bytes of MPICH's communicator or window in which the pointer to its error handler is sought.
+const OBJECT_BYTES: u32 = 512;
+/// The bits of a handle of MPICH that are its kind, and the kind of error handlers.
+const KIND: (u32, u32) = (26, 5);
+/// Handles of `MPI_ERRORS_ARE_FATAL` and `MPI_ERRORS_ABORT` in MPICH.
+const FATAL: [u32; 2] = [0x5400_0000, 0x5400_0003];
+
+/// Text for the stop where MPICH is about to end the job for an error; `None` if the error is not fatal, or not known
+/// to be so.
+pub(crate) async fn of_mpich(gdb: &Gdb) -> Option<String> {
+    for (object, code) in FIRST_AND_THIRD {
+        let number = |register: &str| format!("(unsigned long) {register}");
+        let Ok(object) = evaluated(gdb, IN_C, &number(object)).await else {
+            continue;
+        };
+        let code = evaluated(gdb, IN_C, &format!("(unsigned int) {code}")).await;
+        let code = code.ok()?.text.parse().ok()?;
+        let address = object.text.parse::<u64>().ok().filter(|it| *it > 0)?;
+        if !is_fatal(gdb, address).await {
+            return None;
+        }
+        gdb.edit().breakpoints.mpi.aborting = true;
+        return Some(format!("MPI_Abort for {}", mpich_error(code)));
+    }
+    None
+}
+
+/// True if the object of MPICH's at an address has an error handler that ends the job, or none, which means the same.
+/// The place of the pointer depends on the version: it is the one to an object whose handle is that of an error handler.
+async fn is_fatal(gdb: &Gdb, address: u64) -> bool {
+    let Ok(Reply::Memory(blocks)) = memory::read(gdb, &address.to_string(), OBJECT_BYTES).await
+    else {
+        return false;
+    };
+    let bytes = blocks.iter().flat_map(|block| block.bytes.as_chunks().0);
+    for pointer in bytes.map(|it| u64::from_ne_bytes(*it)) {
+        if pointer % 8 != 0 || pointer < 0x1000 || pointer >> 47 != 0 {
+            continue;
+        }
+        let line = format!("*(unsigned int *) {pointer}");
+        let handle = evaluated(gdb, IN_C, &line).await;
+        let Some(handle) = handle.ok().and_then(|it| it.text.parse::<u32>().ok()) else {
+            continue;
+        };
+        if handle >> 30 != 0 && (handle >> KIND.0) & 0xf == KIND.1 {
+            return FATAL.contains(&handle);
+        }
+    }
+    true
 }

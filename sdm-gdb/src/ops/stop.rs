@@ -41,6 +41,8 @@ enum Verdict {
     Returned,
     /// Open MPI is about to abort, for an error whose class is still to be read.
     FatalError,
+    /// MPICH has found an error, which may be fatal.
+    MpichError,
     /// The program is about to end by a call of this function, whose argument is still to be read.
     Ends(LastCall),
     /// A step has ended; more may follow.
@@ -125,6 +127,10 @@ async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<
         }
         Verdict::FatalError => StopReason::Internal {
             what: super::mpi_error::aborting(gdb).await,
+        },
+        Verdict::MpichError => match super::mpi_error::of_mpich(gdb).await {
+            Some(what) => StopReason::Internal { what },
+            None => return gone_on(gdb, record).await,
         },
         Verdict::Ends(call) => StopReason::Internal {
             what: super::mpi_error::ending(gdb, call).await,
@@ -279,6 +285,8 @@ fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verd
             mpi.aborting = true;
             Verdict::FatalError
         }
+        (Some(Owner::Internal(Internal::MpichError)), _) if mpi.aborting => Verdict::GoOn,
+        (Some(Owner::Internal(Internal::MpichError)), _) => Verdict::MpichError,
         (Some(Owner::Internal(Internal::Hold(what))), _) => {
             mpi.aborting = what == sdm_mpi::symbols::ABORT;
             match mpi.aborting {

@@ -336,6 +336,7 @@ impl Breakpoints {
                 Internal::Hold(_)
                 | Internal::Exit
                 | Internal::FatalError
+                | Internal::MpichError
                 | Internal::World
                 | Internal::Found(_)
                 | Internal::LeakCheck

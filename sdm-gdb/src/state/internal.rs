@@ -7,6 +7,8 @@ pub(crate) enum Internal {
     Hold(&'static str),
     /// Stops: an error handler of Open MPI has been given an error that is fatal.
     FatalError,
+    /// Stops: MPICH has found an error, which may be fatal.
+    MpichError,
     /// Never stops: gdb only counts the calls of `MPI_Init` and `MPI_Init_thread`.
     Init,
     /// Never stops: gdb only counts the calls of `MPI_Finalize`.

@@ -81,7 +81,7 @@ fn launcher_ends_the_job_of_a_rank_that_exits() {
 fn fatal_mpi_error_stops_its_rank_and_shows_its_class() {
     let (launcher, compiler) = LAUNCHERS[0];
     let place = Place::new();
-    let program = place.compile("mpi_fatal", compiler);
+    let _program = place.compile("mpi_fatal", compiler);
     let line = Place::line("mpi_fatal.c", "MPI_Send(");
     let shown = format!(
         "rank 1: about to call MPI_Abort for MPI_ERR_RANK (invalid rank), in MPI_Send, called from exchange () at mpi_fatal.c:{line}"
@@ -94,13 +94,24 @@ fn fatal_mpi_error_stops_its_rank_and_shows_its_class() {
         stacks.contains("exchange (rank=1) at mpi_fatal.c"),
         "{done}"
     );
-    let done = Sdm::run(&place, 2)
-        .args(["--launcher", launcher])
-        .lines(&["continue &", "wait 1 60", "[1] bt"])
-        .program(&program, &[])
-        .finish();
-    assert!(done.out.contains(&shown), "{done}");
-    done.expect_part("[1] bt", "exchange (rank=1) at mpi_fatal.c");
+}
+
+#[test]
+fn only_fatal_error_stops_a_rank_under_gdb() {
+    for (launcher, compiler) in [LAUNCHERS[0], LAUNCHERS[1]] {
+        let place = Place::new();
+        let program = place.compile("mpi_fatal", compiler);
+        let run = |arguments: &[&str], lines: &[&str]| {
+            let run = Sdm::run(&place, 2).args(["--launcher", launcher]);
+            run.lines(lines).program(&program, arguments).finish()
+        };
+        let done = run(&[], &["continue &", "wait 1 60", "[1] bt"]);
+        let shown = "rank 1: about to call MPI_Abort for MPI_ERR_RANK (invalid rank), in MPI_Send";
+        assert!(done.out.contains(shown), "{done}");
+        done.expect_part("[1] bt", "exchange (rank=1) at mpi_fatal.c");
+        let done = run(&["returned"], &["continue"]).code(0);
+        assert!(!done.out.contains("MPI_Abort"), "{done}");
+    }
 }
 
 #[test]
