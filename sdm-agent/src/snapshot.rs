@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn array_has_its_key_for_each_item() {
+    fn array_attribute_is_sent_as_one_pair_per_item() {
         let mut attributes = Attributes::new();
         set_items(
             &mut attributes,

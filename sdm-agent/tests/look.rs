@@ -91,7 +91,7 @@ fn done(reports: &[Report]) -> Vec<(u32, bool)> {
 }
 
 #[test]
-fn look_requests_share_a_query_and_follow_its_events() {
+fn look_request_is_answered_after_the_events_of_its_query() {
     let mut story = Story::new();
     assert!(!story.begins_query(), "the manager has just answered");
     let first = story.ask();

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn name_of_a_type_is_the_one_of_the_object() {
+    fn type_name_is_the_dynamic_type_of_the_object() {
         assert_eq!(type_name("type = int [3]"), "int [3]");
         let real = "type = /* real type = b::Derived * */\nb::Base *";
         assert_eq!(type_name(real), "b::Derived *");

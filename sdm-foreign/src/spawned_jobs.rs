@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn share_beyond_the_last_task_number_has_no_tasks() {
+    fn spawned_job_beyond_the_last_task_number_has_no_tasks() {
         let share = Share {
             node: 0,
             first: u32::MAX,

@@ -368,7 +368,7 @@ mod tests {
 
     /// A child that reads what only its parent could write, and one that just runs.
     #[test]
-    fn child_that_waits_for_its_parent_is_told_from_others() {
+    fn child_waiting_for_its_parent_is_distinguished_from_others() {
         use std::process::{Child, Command, Stdio};
         let own = i32::try_from(std::process::id()).unwrap();
         let start = |program: &str, argument: &str| {

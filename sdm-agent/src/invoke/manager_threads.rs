@@ -413,7 +413,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shortest_status_polling_bounds_the_pause() {
+    fn query_pause_is_at_most_the_shortest_polling_interval() {
         for (asked, seconds) in [
             (&[][..], 2),
             (&[0, 0], 2),

@@ -96,7 +96,7 @@ fn job_end_is_notified_once() {
 }
 
 #[test]
-fn destroy_is_answered_after_the_job_has_ended() {
+fn destroy_request_is_answered_after_the_job_has_ended() {
     let mut story = Story::new();
     story.ask(JOB);
     story.actions();
@@ -120,7 +120,7 @@ fn destroy_is_answered_after_the_job_has_ended() {
 }
 
 #[test]
-fn nothing_is_sent_after_exit() {
+fn invoke_server_sends_nothing_after_an_exit_request() {
     let mut story = Story::new();
     story.ask(JOB);
     story.pass(LONG);

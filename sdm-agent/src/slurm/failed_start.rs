@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn job_without_its_program_is_in_error() {
+    fn job_with_missing_program_is_in_state_error() {
         let marked = |code: &str, comment: &str| {
             let mut attributes = Attributes::new();
             set_state(&mut attributes, Job::Terminated);

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn program_of_a_script_is_read_back() {
+    fn program_of_a_slurm_job_script_is_read_back() {
         let job = job();
         let program = Program::read(&of(&job)).unwrap();
         assert_eq!(program.words[0], job.program);

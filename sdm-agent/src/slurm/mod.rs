@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_slurm_without_json_is_not_asked_for_it_again() {
+    fn slurm_errors_for_missing_json_support_are_recognized() {
         for (words, is_lasting) in [
             ("unrecognized option '--json'", true),
             ("error: Unable to find plugin: serializer/json", true),

@@ -120,7 +120,7 @@ impl Drop for Several {
 }
 
 #[test]
-fn breakpoints_of_one_place_stop_by_their_own_conditions() {
+fn breakpoints_at_one_location_each_use_their_own_condition() {
     for is_shared in [false, true] {
         let mut several = Several::new(is_shared);
         let all = &mut several;

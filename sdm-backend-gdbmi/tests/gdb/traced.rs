@@ -130,7 +130,7 @@ fn lines() -> Lines {
 }
 
 #[test]
-fn watchpoint_stops_the_task_at_a_traced_place() {
+fn watchpoint_at_the_line_of_a_trace_stops_the_task() {
     let at = lines();
     for is_shared in [false, true] {
         let mut all = Several::new(is_shared);
@@ -160,7 +160,7 @@ fn watchpoint_stops_the_task_at_a_traced_place() {
 }
 
 #[test]
-fn end_of_a_watched_variable_stops_the_task_at_a_traced_place() {
+fn watchpoint_scope_end_at_the_line_of_a_trace_stops_the_task() {
     let at = lines();
     for is_watch_first in [false, true] {
         let mut all = Several::new(false);
@@ -179,7 +179,7 @@ fn end_of_a_watched_variable_stops_the_task_at_a_traced_place() {
 }
 
 #[test]
-fn runs_end_where_a_traced_place_is() {
+fn step_until_and_finish_end_at_the_line_of_a_trace() {
     let at = lines();
     for is_shared in [false, true] {
         let mut all = Several::new(is_shared);
@@ -223,7 +223,7 @@ fn runs_end_where_a_traced_place_is() {
 }
 
 #[test]
-fn steps_over_a_traced_function_stay_in_their_own() {
+fn step_over_a_call_with_a_trace_stays_in_the_calling_function() {
     let at = lines();
     let call = line("spin.c", "        work(1)");
     for is_shared in [false, true] {
@@ -243,7 +243,7 @@ fn steps_over_a_traced_function_stay_in_their_own() {
 }
 
 #[test]
-fn breakpoint_and_trace_at_one_place_stop_the_task() {
+fn breakpoint_and_trace_at_one_line_stop_the_task() {
     let at = lines();
     for is_shared in [false, true] {
         let mut all = Several::new(is_shared);

@@ -134,7 +134,7 @@ mod tests {
     use nix::unistd::Pid;
 
     #[test]
-    fn shim_stopped_at_its_begin_goes_on_when_its_server_ends() {
+    fn shim_stopped_at_its_start_continues_when_its_server_ends() {
         let program = std::env::temp_dir().join(format!("sdm-shim-{}", std::process::id()));
         fs::write(&program, "#!/bin/sh\nkill -STOP $$\nexit 7\n").unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();

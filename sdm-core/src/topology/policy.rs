@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn server_without_a_path_to_the_master_is_its_child() {
+    fn server_without_a_path_becomes_a_child_of_the_master() {
         assert_eq!(planned(2, vec![]), [(0, 1), (1, 1)]);
         assert_eq!(planned(2, vec![Some(7), None]), [(0, 1), (1, 1)]);
         let circle = vec![Some(2), None, Some(0), Some(3)];

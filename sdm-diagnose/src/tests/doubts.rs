@@ -130,7 +130,7 @@ fn last_rank_in_a_broadcast_is_not_blamed_alone() {
 
 /// Ranks 1-4 wait for the data of root 0 in a broadcast. Rank 1 cannot be past a reduction that its root has not left.
 #[test]
-fn operation_of_a_root_elsewhere_blames_the_odd_rank() {
+fn lone_rank_is_blamed_when_a_rooted_collective_mismatches() {
     let mut seen = standing(&[
         ("0", "main:4 MPI_Gather:4", "", ""),
         ("1-3", "main:6 MPI_Bcast:6", "", ""),

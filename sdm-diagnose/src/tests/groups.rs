@@ -214,7 +214,7 @@ pub(super) fn within(seen: &mut Observed, tasks: &str, ranks: &str) {
 }
 
 #[test]
-fn member_that_skips_a_communicator_of_a_group_is_blamed() {
+fn rank_that_skips_mpi_comm_create_group_is_blamed() {
     let place = "main:5 MPI_Comm_create_group:5";
     let mut seen = standing(&[("0,4", place, "", ""), ("1-3", BARRIER, "", "")]);
     call(
@@ -264,7 +264,7 @@ fn rank_that_waits_for_a_root_past_the_call_is_blamed() {
 
 /// Ranks wait for another program only after all ranks of the communicator have called.
 #[test]
-fn member_that_skips_a_connection_with_a_program_is_blamed() {
+fn rank_that_skips_mpi_comm_spawn_or_connect_is_blamed() {
     for function in [
         "MPI_Comm_spawn",
         "mpi_comm_spawn_multiple_",

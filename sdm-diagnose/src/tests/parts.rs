@@ -21,7 +21,7 @@ fn lacking(function: &str, awaited: &str) -> Observed {
 }
 
 #[test]
-fn rank_whose_part_its_root_lacks_is_blamed() {
+fn rank_whose_contribution_the_root_lacks_is_blamed() {
     let part = "rank 0 waits in MPI_Gatherv for the part of rank 2, which is in MPI_Barrier";
     check_named(&lacking("MPI_Gatherv", "2"), "2", "2", part);
     // Where none of the parts has come, the root may be in an operation too many.
@@ -31,7 +31,7 @@ fn rank_whose_part_its_root_lacks_is_blamed() {
 
 /// Rank 2 can have passed on the data of the other ranks to the root that they name.
 #[test]
-fn rank_that_hands_on_parts_is_not_blamed_for_another_root() {
+fn rank_that_forwards_contributions_is_not_blamed() {
     for function in ["MPI_Gather", "MPI_Reduce"] {
         let part = "(at fault: rank 0, or a rank that skipped that call)";
         check_named(&lacking(function, "2"), "", "", part);
@@ -39,7 +39,7 @@ fn rank_that_hands_on_parts_is_not_blamed_for_another_root() {
 }
 
 #[test]
-fn rank_that_sends_nothing_to_another_differs_in_its_count() {
+fn missing_alltoallv_part_is_reported_as_unequal_counts() {
     let seen = lacking("MPI_Alltoallv", "2");
     check_named(
         &seen,
@@ -52,7 +52,7 @@ fn rank_that_sends_nothing_to_another_differs_in_its_count() {
 
 /// Ranks wait for the request of an operation, in which they lack the data of a rank that is elsewhere.
 #[test]
-fn parts_that_nonblocking_operations_lack_are_awaited() {
+fn rank_that_skips_nonblocking_collective_is_blamed() {
     let seen =
         |operation: &str, (waiting, awaited): ([&str; 2], [&str; 2]), missing: &str, then: &str| {
             let frame = format!("main:9 {then}:9");
@@ -95,7 +95,7 @@ fn parts_that_nonblocking_operations_lack_are_awaited() {
 
 /// Ranks 1 and 3 have left the gather that rank 0 is still in. Rank 2 is alone in its operation.
 #[test]
-fn rank_outnumbered_beside_a_gather_is_blamed() {
+fn lone_rank_in_another_collective_is_blamed_despite_a_gather() {
     let mut seen = standing(&[
         ("0", "main:4 MPI_Gather:4", "", ""),
         ("1,3", BARRIER, "", ""),
@@ -108,7 +108,7 @@ fn rank_outnumbered_beside_a_gather_is_blamed() {
 }
 
 #[test]
-fn rank_in_a_fence_too_many_is_blamed() {
+fn rank_in_an_extra_window_fence_is_blamed() {
     let mut seen = standing(&[
         ("0-1,3", BARRIER, "", ""),
         ("2", "main:5 MPI_Win_fence:5", "", ""),
@@ -121,7 +121,7 @@ fn rank_in_a_fence_too_many_is_blamed() {
 
 /// Rank 0 waits for the epoch of rank 1, which has posted an epoch for rank 2 only.
 #[test]
-fn origin_and_target_of_another_group_are_named() {
+fn origin_and_target_with_unmatched_groups_are_named() {
     let mut seen = standing(&[
         ("0", "main:4 MPI_Win_complete:4", "", ""),
         ("1", "main:6 MPI_Win_wait:6", "", ""),
@@ -138,7 +138,7 @@ fn origin_and_target_of_another_group_are_named() {
 /// Rank 0 is the root of an operation with the group of ranks 2-3, which name rank 1 as root. Rank 1 takes no part in
 /// it.
 #[test]
-fn root_of_other_group_is_named_with_those_who_name_another() {
+fn intercommunicator_ranks_naming_two_roots_are_named() {
     let place = "main:4 MPI_Bcast:4";
     let mut seen = standing(&[
         ("0", place, "", ""),
@@ -158,7 +158,7 @@ fn root_of_other_group_is_named_with_those_who_name_another() {
 
 /// Rank 0 has sent its data to rank 1, and waits for the data of rank 3.
 #[test]
-fn pending_receive_names_the_rank_that_sends() {
+fn pending_receive_of_a_sendrecv_names_its_sender() {
     let seen = |more: &[(R, &str)]| {
         let place = "main:4 MPI_Sendrecv:4";
         let mut seen = standing(&[("0", place, "", ""), ("1-3", BARRIER, "", "")]);
@@ -181,7 +181,7 @@ fn pending_receive_names_the_rank_that_sends() {
 
 /// Rank 1 waits for rank 0, which waits for a message of an unknown rank. That need not be rank 2.
 #[test]
-fn rank_in_a_barrier_beside_two_in_messages_is_not_named() {
+fn rank_in_a_barrier_is_not_named_sender_of_unknown_message() {
     let mut seen = standing(&[
         ("0", "main:4 MPI_Wait:4", "", ""),
         ("1", "main:4 MPI_Recv:4", "", ""),

@@ -104,7 +104,7 @@ fn unexpected_message_tag_is_reported_for_a_request() {
 
 /// In an `MPI_Sendrecv` at the edge of a grid only one message is outstanding.
 #[test]
-fn message_to_nobody_is_not_waited_for() {
+fn message_to_mpi_proc_null_is_not_waited_for() {
     let look: Look<'_> = &[
         ("0-1", "main:19 MPI_Allreduce:19", "", ""),
         ("2-3", "main:13 MPI_Sendrecv:13", "", ""),

@@ -54,7 +54,7 @@ fn sender_to_a_receive_from_another_rank_is_named() {
 }
 
 #[test]
-fn each_of_several_circles_is_named() {
+fn each_of_several_cycles_is_named() {
     let mut seen = standing(&[("0-1", RECEIVE, "", ""), ("2-3", SEND, "", "")]);
     for (task, peer) in [("0", "1"), ("1", "0")] {
         receive(&mut seen, task, peer);
@@ -75,7 +75,7 @@ fn each_of_several_circles_is_named() {
 
 /// Rank 1 waits for a message of rank 2, which waits for it in an operation of ranks 0 to 2.
 #[test]
-fn pair_in_an_operation_of_some_ranks_is_named() {
+fn pair_blocked_between_receive_and_collective_is_named() {
     let reduce = "main:5 MPI_Allreduce:5";
     let mut seen = standing(&[
         ("0,2", reduce, "", ""),
@@ -92,7 +92,7 @@ fn pair_in_an_operation_of_some_ranks_is_named() {
 }
 
 #[test]
-fn nonblocking_operation_against_the_blocking_one_is_named() {
+fn nonblocking_collective_matched_with_blocking_one_is_named() {
     let wait = "main:5 MPI_Wait:5";
     let mut seen = standing(&[("0", wait, "", ""), ("1-2", WAITING, "", "")]);
     let operation = [WORLD, (R::Operation, "MPI_Iallreduce")];

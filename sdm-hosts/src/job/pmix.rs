@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn helper_output_is_parsed_as_a_job() {
+    fn sdm_pmix_output_is_parsed_as_a_job() {
         let found = helper(
             "printf 'chatter of the library\\nnamespace\\tp@1\\nprocess\\tp@1\\t1\\t8\\th2\\t/x/halo\\n\
              process\\tp@1\\t0\\t7\\th1\\t/x/halo\\nnamespace\\tp@2\\nprocess\\tp@2\\t0\\t9\\th1\\t/x/sdm-pmix\\nend\\n'",
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_helper_yields_an_error_message() {
+    fn failing_sdm_pmix_yields_an_error_message() {
         let crash = helper("kill -SEGV $$").unwrap_err().to_string();
         assert!(crash.contains("signal: 11"), "{crash}");
         let refused = helper("echo 'sdm-pmix: connect: UNREACH' >&2; exit 1").unwrap_err();

@@ -298,7 +298,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn process_lives_on_in_its_threads() {
+    fn process_lives_while_any_of_its_threads_lives() {
         let proc = Proc::new("headless");
         proc.add_as(10, 1, ('Z', "halo"), "", "");
         assert!(proc.read().get(10).is_none());

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_servers_are_those_of_the_variables() {
+    fn pmix_server_folders_follow_environment_variables() {
         let set = [
             ("PMIX_SERVER_TMPDIR", "/scratch/job"),
             ("PMIX_SYSTEM_TMPDIR", "/var/run/rm"),

@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_overwritten_on_a_path_that_ends_are_kept() {
+    fn argument_copies_overwritten_only_after_abort_are_kept() {
         let code = &[
             0x53, // push %rbx
             0x89, 0xfb, // mov %edi,%ebx
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_is_cut_off_tells_nothing() {
+    fn truncated_code_yields_no_argument_places() {
         assert_eq!(
             at(&[0xeb, 0x80, 0x06], 3, true, &[]),
             ArgumentPlaces::default()

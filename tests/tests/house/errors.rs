@@ -33,7 +33,7 @@ fn ends_so(arguments: &str, text: &str) -> bool {
 }
 
 #[test]
-fn string_errors_are_distinguished_from_types() {
+fn string_as_error_is_distinguished_from_string_in_a_type() {
     for (line, expect) in [
         ("Vec<u8>, String> {", true),
         ("(A, B), String>", true),

@@ -121,7 +121,7 @@ fn configured() -> Vec<(Vec<Term>, Option<String>)> {
 }
 
 #[test]
-fn files_declare_their_test_group() {
+fn test_files_declare_their_nextest_group() {
     let configured = configured();
     let mut wrong = BTreeSet::new();
     for (module, declared) in declared() {
@@ -138,7 +138,7 @@ fn files_declare_their_test_group() {
 }
 
 #[test]
-fn filters_name_modules_that_exist() {
+fn nextest_filters_name_existing_modules() {
     let modules = declared();
     for (terms, _) in configured() {
         for term in terms {

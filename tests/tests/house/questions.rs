@@ -49,7 +49,7 @@ fn listed() -> Vec<(String, String)> {
 }
 
 #[test]
-fn repeated_queries_are_listed_and_limited() {
+fn tests_list_and_limit_their_ask_again_calls() {
     assert_eq!(called(), listed(), "the code, and tests/ask-again.md");
     assert!(
         listed().len() <= AGAIN_MAX,

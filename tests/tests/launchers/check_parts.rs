@@ -200,12 +200,12 @@ pub(super) fn hold_right(source: &str, names: &[&str]) {
 }
 
 #[test]
-fn errors_in_parts_are_reported_at_their_lines() {
+fn mpi_argument_errors_are_reported_at_their_lines() {
     hold(SOURCE, &WRONG);
 }
 
 #[test]
-fn right_parts_cause_no_report() {
+fn correct_mpi_arguments_cause_no_report() {
     let names = [
         "right_parts",
         "right_elements",
@@ -221,7 +221,7 @@ fn right_parts_cause_no_report() {
 
 /// Open MPI 4.1 crashes in the one and does not have the other.
 #[test]
-fn elements_and_partitions_that_cannot_be_are_reported() {
+fn invalid_element_types_and_partition_numbers_are_reported() {
     let (launcher, compiler) = LAUNCHERS[1];
     let place = Place::new();
     let _program = place.compile("mpi_parts", compiler);

@@ -11,7 +11,7 @@ use super::check::{checked, errors};
 const UNCHECKED: i32 = 117;
 
 #[test]
-fn session_of_mpi_4_without_init_is_said_to_be_unchecked() {
+fn mpi_4_session_without_mpi_init_is_reported_unchecked() {
     let place = Place::new();
     let program = place.compile("mpi_sessions", Compiler::Mpich);
     let done = checked(&place, "mpiexec", 2, &["--check", "--batch"]);
@@ -23,7 +23,7 @@ fn session_of_mpi_4_without_init_is_said_to_be_unchecked() {
 }
 
 #[test]
-fn program_without_mpi_is_said_to_be_unchecked() {
+fn program_without_mpi_is_reported_unchecked() {
     let place = Place::new();
     for how in [
         &["--check", "--batch", "--junit", "j.xml"][..],
@@ -63,7 +63,7 @@ fn right_program_below_a_script_is_checked() {
 }
 
 #[test]
-fn compilation_of_the_library_is_said_before_it_begins() {
+fn check_library_compilation_is_announced_before_it_begins() {
     let place = Place::new();
     let program = place.compile("mpi_errors", Compiler::OpenMpi);
     let cache = place.path().join("cache");

@@ -376,7 +376,7 @@ fn pmix_debugger_holds_ranks_and_starts_daemons() {
 
 /// Whatever data arrives at its port, the server serves its job and its tools.
 #[test]
-fn garbage_and_many_connections_do_no_harm() {
+fn pmix_server_survives_garbage_and_many_connections() {
     let place = Place::new();
     let job = Job::begin(&place, 1);
     let servers = job.listed();

@@ -133,7 +133,7 @@ fn fatal_error_of_mpich_has_its_code_and_its_text() {
 }
 
 #[test]
-fn killed_process_of_sdm_is_no_outcome_of_the_program() {
+fn batch_exits_with_122_if_its_tracer_is_killed() {
     let (launcher, compiler) = LAUNCHERS[1];
     let place = Place::new();
     let program = place.compile("mpi_looked", compiler);
@@ -204,7 +204,7 @@ fn end(mut look: UnixStream) {
 }
 
 #[test]
-fn finalize_during_a_look_is_no_early_exit() {
+fn finalize_during_a_stack_sample_is_no_early_exit() {
     for (launcher, compiler) in LAUNCHERS {
         let place = Place::new();
         let program = place.compile("mpi_looked", compiler);

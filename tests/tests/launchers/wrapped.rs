@@ -98,7 +98,7 @@ fn exit_code_of_a_rank_is_the_one_of_its_wrapper() {
 }
 
 #[test]
-fn hang_below_a_wrapper_is_told_of_the_program() {
+fn hang_below_a_wrapper_is_diagnosed_in_its_program() {
     let place = Place::new();
     let stuck = place.compile("stuck", Compiler::OpenMpi);
     let stays = script(place.path(), "stays", STAYS);
@@ -124,7 +124,7 @@ fn child_that_the_program_outlives_is_no_crash() {
 
 /// A wrapper that is a debugger can trace its program.
 #[test]
-fn program_of_a_debugger_is_left_to_it() {
+fn program_started_by_a_debugger_wrapper_is_not_traced() {
     let place = Place::new();
     let program = place.compile("execs", Compiler::C);
     let words = ["-q", "-batch", "-ex", "run", "--args"];

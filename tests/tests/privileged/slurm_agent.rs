@@ -111,7 +111,7 @@ fn slurm_state_is_listed_and_jobs_are_controlled() {
 
 /// A program that cannot be started has no processes, and its job is in ERROR.
 #[test]
-fn slurm_job_without_its_program_is_in_error() {
+fn slurm_job_with_missing_program_is_in_state_error() {
     let Some(_slurm) = Part::slurm() else { return };
     let place = Place::new();
     ordinary::give(place.path());

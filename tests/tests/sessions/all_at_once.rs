@@ -9,7 +9,7 @@ use sdm_tests::sdm::Sdm;
 
 /// A process that was not resumed since it was attached to has no breakpoint in it, so nothing stops it when gdb dies.
 #[test]
-fn process_attached_by_gdb_survives_simultaneous_kill() {
+fn attached_process_survives_simultaneous_kill_of_sdm_and_gdb() {
     let folder = Folder::new("at-once");
     let program = folder.compile(Compiler::OpenMpi, "mpi_held");
     let mut mpirun = std::process::Command::new("mpirun");

@@ -84,7 +84,7 @@ fn kernel_restrictions_are_found() {
 }
 
 #[test]
-fn forbidden_looks_are_found() {
+fn forbidden_stack_sampling_is_found() {
     let place = Place::new();
     let restricted = place.compile("restricted", Compiler::C);
     let prefix = [restricted.to_str().expect("text"), "2"];

@@ -108,7 +108,7 @@ fn breakpoint_in_some_programs_names_its_ranks() {
 }
 
 #[test]
-fn default_emulation_shows_an_example_job() {
+fn sdm_emulate_shows_an_example_job() {
     let place = Place::new();
     let done = Sdm::new(&place, "emulate")
         .args(["-n", "8"])

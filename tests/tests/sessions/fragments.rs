@@ -27,7 +27,7 @@ fn wait_asleep(pid: u32, threads: usize) {
 
 /// Two processes in different functions, of which the same fragment is known.
 #[test]
-fn cut_stacks_are_not_joined_with_whole_ones() {
+fn truncated_stacks_are_not_merged_with_complete_ones() {
     let place = Place::new();
     let (cut, whole) = (Place::new(), Place::new());
     let programs = [(&cut, "-DCUT"), (&whole, "-UCUT")].map(|(place, option)| {

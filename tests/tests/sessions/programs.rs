@@ -58,7 +58,7 @@ fn two_programs_form_one_job() {
 /// Both programs run to their end, MPI's runtime gives their ranks the number of the program, and a second run has
 /// another argument for one of them.
 #[test]
-fn a_runtime_knows_the_program_of_each_rank() {
+fn mpi_runtime_numbers_the_program_of_each_rank() {
     for (launcher, compiler) in [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)] {
         let place = Place::new();
         let ocean = two(&place, compiler);

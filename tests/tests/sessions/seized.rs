@@ -192,7 +192,7 @@ fn program_ends_with_its_killed_server() {
 
 /// The kernel kills the program together with the process that traces it.
 #[test]
-fn rank_of_a_killed_shim_is_lost_by_name() {
+fn rank_of_a_killed_shim_is_reported_lost_by_name() {
     let place = Place::new();
     let program = place.compile("work", Compiler::C);
     let running = Sdm::run(&place, 1)
@@ -242,7 +242,7 @@ fn ignored_sigpipe_stays_ignored_in_the_program() {
 }
 
 #[test]
-fn batch_is_looked_at_by_another_session() {
+fn batch_ranks_are_sampled_by_another_sdm_command() {
     let (place, elsewhere) = (Place::new(), Place::new());
     let program = place.compile("work", Compiler::C);
     let running = Sdm::run(&place, 2)

@@ -340,7 +340,7 @@ fn is_stopped(pid: u32) -> bool {
 }
 
 #[test]
-fn stopped_process_stays_stopped() {
+fn stopped_process_stays_stopped_after_a_gdb_inspection() {
     let elsewhere = Place::new();
     let mut processes = waiting(&elsewhere, 1);
     let pid = processes[0].id();

@@ -139,7 +139,7 @@ fn messages_flushed_together_share_one_encrypted_record() {
 }
 
 #[test]
-fn a_large_message_takes_as_few_records_as_may_be() {
+fn large_message_takes_the_fewest_possible_records() {
     let mut pair = Pair::up();
     let mut large = EventMessage {
         lane: Lane::Control,

@@ -70,7 +70,7 @@ fn counted() -> ConnectionString {
 }
 
 #[test]
-fn transport_of_another_crate_carries_links_and_wakes() {
+fn transport_from_another_crate_carries_a_link_and_a_waker() {
     let (bytes, wakes) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
     let hosts = || {
         let network = MemNetwork::new();

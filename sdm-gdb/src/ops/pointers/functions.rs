@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_name_is_replaced_by_its_value() {
+    fn fortran_pointer_names_are_replaced_by_their_values() {
         let check = |expression: &str, expect: &str| {
             assert_eq!(held(expression, &names(expression).unwrap()), expect);
         };
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn assigned_value_is_fitted_to_its_target() {
+    fn value_assigned_to_a_fortran_pointer_fits_its_target() {
         let check = |expression: &str, expect: &str| {
             assert_eq!(held(expression, &names(expression).unwrap()), expect);
         };
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn single_name_is_not_replaced_by_its_value() {
+    fn single_fortran_pointer_name_is_not_replaced_by_its_value() {
         let check = |expression: &str, expect: &str| {
             assert_eq!(single(expression, &names(expression).unwrap()), expect);
         };

@@ -259,7 +259,7 @@ fn ctrl_c_before_a_line_is_ignored() {
 }
 
 #[test]
-fn time_for_an_attach_is_kept_apart_from_the_last_news() {
+fn attach_progress_extends_quiet_time_but_not_last_activity() {
     let (begun, mut model) = model();
     model.job.seized = set("0-3");
     let now = begun + Duration::from_secs(1);

@@ -97,7 +97,7 @@ fn group(what: impl Fn(u32) -> Happening) -> Vec<String> {
 }
 
 #[test]
-fn group_folds_states_and_shows_all_that_is_printed() {
+fn group_of_events_shortens_states_and_shows_all_printed_text() {
     let ends = group(|code| Happening::Exited {
         code: code.cast_signed(),
         before_finalize: false,

@@ -108,7 +108,7 @@ fn parents_waiting_for_spawned_ranks_are_no_deadlock() {
 
 /// A name does not say which of two jobs is meant.
 #[test]
-fn two_jobs_of_one_name_are_both_listed() {
+fn ambiguous_program_name_lists_both_jobs() {
     for (compiler, name) in [
         (Compiler::OpenMpi, "stray_open_mpi"),
         (Compiler::Mpich, "stray_mpich"),

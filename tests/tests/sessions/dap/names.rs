@@ -121,7 +121,7 @@ impl<'a> Stopped<'a> {
 }
 
 #[test]
-fn names_of_fortran_rows_evaluate_to_them() {
+fn names_of_fortran_variable_rows_evaluate_to_their_values() {
     let place = Place::new();
     let program = place.compile("parts", Compiler::Fortran);
     let mut stopped = Stopped::at_mark(&place, &program, "mark");
@@ -157,7 +157,7 @@ fn names_of_fortran_rows_evaluate_to_them() {
 }
 
 #[test]
-fn names_of_c_rows_evaluate_to_them() {
+fn names_of_c_variable_rows_evaluate_to_their_values() {
     let place = Place::new();
     let program = place.compile("parts", Compiler::C);
     let mut stopped = Stopped::at_mark(&place, &program, "mark");
@@ -167,7 +167,7 @@ fn names_of_c_rows_evaluate_to_them() {
 }
 
 #[test]
-fn names_of_cpp_rows_evaluate_to_them() {
+fn names_of_cpp_variable_rows_evaluate_to_their_values() {
     let place = Place::new();
     let program = place.compile("parts", Compiler::Cxx);
     let mut stopped = Stopped::at_mark(&place, &program, "mark");
@@ -200,7 +200,7 @@ fn compiled_rust(place: &Place) -> Option<PathBuf> {
 }
 
 #[test]
-fn names_of_rust_rows_evaluate_to_them() {
+fn names_of_rust_variable_rows_evaluate_to_their_values() {
     let place = Place::new();
     let Some(program) = compiled_rust(&place) else {
         return;

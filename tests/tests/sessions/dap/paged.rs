@@ -96,7 +96,7 @@ fn begin<'a>(place: &'a Place, arguments: &[&str]) -> (Editor<'a>, Page) {
 }
 
 #[test]
-fn page_in_an_editor_has_the_files_of_a_browsers() {
+fn page_in_an_editor_has_the_same_files_as_in_a_browser() {
     let place = Place::new();
     let mut editor = Editor::new(&place);
     editor.ask("initialize", &json!({ "adapterID": "sdm" }));
