@@ -84,6 +84,19 @@ pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handle
     Ok(None)
 }
 
+/// The reason for which `run` and `start` cannot restart the programs now; `None` if they can.
+fn no_restart(connection: &Connection) -> Option<&'static str> {
+    if connection.company.role != Role::Owner {
+        return Some("the session belongs to another client");
+    }
+    match connection.phase {
+        Phase::Live => None,
+        Phase::Beginning => Some("the programs are not at `main` yet"),
+        Phase::Configuring => Some("`configurationDone` must come first"),
+        _ => Some("the programs have ended"),
+    }
+}
+
 /// Carries out a line that interrupts tasks or restarts the job. `whom` has the tasks that the line names; `None` for
 /// all tasks.
 pub(super) fn carry_out(
@@ -100,11 +113,8 @@ pub(super) fn carry_out(
             run_control::interrupt(connection, tasks);
         }
         LineRequest::Restart(to_main) => {
-            if connection.company.role != Role::Owner || connection.phase != Phase::Live {
-                return Err(early(
-                    &request.command,
-                    "the session has no program that can be restarted",
-                ));
+            if let Some(why) = no_restart(connection) {
+                return Err(early(&request.command, why));
             }
             // The restart stops at `main`, or only at breakpoints.
             connection.manner.stop_at_entry = *to_main;

@@ -397,3 +397,15 @@ fn cancelled_stack_trace_request_is_still_answered() {
         (&json!(asked), &json!(true))
     );
 }
+
+#[test]
+fn console_run_before_the_configuration_is_refused() {
+    let (mut scene, _) = Scene::starting("vscode", &json!({"program": "a", "ranks": 4}));
+    scene.come_to_main();
+    let said = scene.ask("evaluate", &json!({"expression": "run", "context": "repl"}));
+    let text = json!(said).to_string();
+    assert!(
+        text.contains("evaluate: `configurationDone` must come first"),
+        "{text}"
+    );
+}

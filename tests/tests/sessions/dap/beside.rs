@@ -100,11 +100,11 @@ fn focused_rank_runs_and_ends_with_the_main_session() {
         json!({"threadId": 1, "allThreadsContinued": true})
     );
     // Such a session cannot be restarted, and other editors cannot join it.
-    assert!(
-        other
-            .refused("restart", &json!({}))
-            .contains("another client")
-    );
+    let run = json!({"expression": "run", "context": "repl"});
+    for (request, arguments) in [("restart", &json!({})), ("evaluate", &run)] {
+        let why = other.refused(request, arguments);
+        assert!(why.contains("another client"), "{request}: {why}");
+    }
     editor.disconnect();
     other.event("terminated");
     other.end();
