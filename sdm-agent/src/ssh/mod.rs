@@ -73,7 +73,9 @@ impl Ssh {
         if hosts.is_empty() {
             return Err(ManagerError::program("ssh", "no hosts: --hosts is missing"));
         }
-        let own = std::env::current_exe().map_err(ManagerError::system("cannot find this program"));
+        let own = std::env::current_exe().map_err(ManagerError::system(
+            "cannot determine the path of sdm-agent",
+        ));
         let host = |share: &HostShare| Host {
             name: share.host.clone(),
             is_here: is_this_host(&share.host),
@@ -206,8 +208,10 @@ impl Manager for Ssh {
         let value = |id: &str| job.attributes.get(id).map_or("", String::as_str);
         let (name, path) = (value(id::JOB_NODES), value(id));
         let host = self.hosts.iter().find(|host| host.name == name);
-        let host = host
-            .ok_or_else(|| ManagerError::job(name, "does not run on any host of this cluster"))?;
+        let host = host.ok_or_else(|| {
+            let why = format!("ran on `{name}`, which is not a host of this cluster");
+            ManagerError::job(value(id::SYSTEM_JOB_ID), why)
+        })?;
         let mut command = match host.is_here {
             true => programs::helper("cat").map_err(ManagerError::system("cat"))?,
             false => ssh(host, &self.options)?,
@@ -314,7 +318,10 @@ fn ask(
     if reply.len() > REPLY_BYTES_MAX {
         return Err(refusal(
             host,
-            format!("the reply has {} bytes, which is too long", reply.len()),
+            format!(
+                "the reply has {} bytes: the maximum is {REPLY_BYTES_MAX}",
+                reply.len()
+            ),
         ));
     }
     match serde_json::from_str(reply).map_err(|why| refusal(host, why))? {
@@ -334,4 +341,30 @@ fn ssh(host: &Host, options: &[String]) -> Result<Command, ManagerError> {
 
 fn refusal(host: &Host, words: impl ToString) -> ManagerError {
     ManagerError::program(&host.name, words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_of_a_removed_host_names_job_and_host() {
+        let host = HostShare {
+            host: "localhost".to_owned(),
+            slots: None,
+        };
+        let mut ssh = Ssh::new(&[host], Vec::new(), Some("/nosuch/sdm-agent".into())).unwrap();
+        let mut attributes = Attributes::new();
+        set(&mut attributes, id::SYSTEM_JOB_ID, "n9/7");
+        set(&mut attributes, id::JOB_NODES, "n9");
+        let job = Job {
+            queue: String::new(),
+            attributes,
+            processes: Vec::new(),
+        };
+        let mut to = File::open("/dev/null").unwrap();
+        let why = ssh.copy_output(&job, false, &mut to).unwrap_err();
+        let told = "job n9/7 ran on `n9`, which is not a host of this cluster";
+        assert_eq!(why.to_string(), told);
+    }
 }
