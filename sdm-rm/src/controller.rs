@@ -461,7 +461,7 @@ impl Controller {
 
     fn queue(&self, named: &str) -> Result<String, CommandError> {
         let store = self.store.as_ref();
-        let found = store.and_then(|it| it.find(Kind::Queue, &["name"], named));
+        let found = store.and_then(|it| it.find(Kind::Queue, &[id::NAME], named));
         found.ok_or_else(|| CommandError::NoQueue(named.to_owned()))
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
+use sdm_runtime::attribute;
 use sdm_runtime::ids::Ids;
 use sdm_runtime::model::Model;
 use sdm_runtime::model::events::{ManagerId, Notice, What};
@@ -157,7 +158,9 @@ impl Store {
             let texts = all
                 .into_iter()
                 .map(|(it, value)| (&it.id, value.to_string()));
-            let said = texts.filter(|(it, value)| *it != "id" && (*it != "name" || *value != own));
+            let said = texts.filter(|(it, value)| {
+                *it != attribute::ID && (*it != attribute::NAME || *value != own)
+            });
             let said = said.map(|(it, value)| (it.clone(), value)).collect();
             alike.entry(said).or_default().insert(id);
         }

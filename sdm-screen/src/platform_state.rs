@@ -148,7 +148,7 @@ impl Item {
     }
 
     pub(crate) fn name(&self) -> &str {
-        self.get("name").unwrap_or(&self.ids)
+        self.get(id::NAME).unwrap_or(&self.ids)
     }
 
     /// The state of a job; None if it is missing or not a known word.

@@ -198,7 +198,7 @@ pub(crate) fn jobs(facts: &Facts, listing: Listing, now: u64) -> Vec<Row> {
 pub(crate) fn processes(facts: &Facts, job: &(String, String)) -> Vec<Row> {
     let nodes: HashMap<(&str, &str), &str> = facts
         .of(Kind::Node)
-        .filter_map(|it| Some(((&*it.cluster, &*it.ids), it.get("name")?)))
+        .filter_map(|it| Some(((&*it.cluster, &*it.ids), it.get(id::NAME)?)))
         .collect();
     let row = |it: &Item| {
         let node = it.get(id::PROCESS_NODE_ID).unwrap_or_default();

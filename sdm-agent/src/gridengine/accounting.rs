@@ -43,9 +43,9 @@ fn job<'a>(key: &str, value: &dyn Fn(&str) -> &'a str) -> Job {
     set_state(&mut attributes, states::Job::Terminated);
     set(&mut attributes, id::SYSTEM_JOB_ID, key);
     for (id, name) in [
-        ("name", "jobname"),
+        (id::NAME, "jobname"),
         (id::USER_ID, "owner"),
-        ("account", "account"),
+        (id::ACCOUNT, "account"),
         (id::JOB_NUM_PROCS, "slots"),
     ] {
         set(&mut attributes, id, value(name));

@@ -76,7 +76,7 @@ impl Manager for GridEngine {
         // Jobs that wait have no queue yet.
         let first = snapshot.queues.keys().next().cloned().unwrap_or_default();
         if snapshot.queues.is_empty() {
-            let queue = Attributes::from([("name".to_owned(), "default".to_owned())]);
+            let queue = Attributes::from([(id::NAME.to_owned(), "default".to_owned())]);
             snapshot.queues.insert("default".to_owned(), queue);
         }
         for job in snapshot

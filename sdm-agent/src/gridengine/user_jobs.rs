@@ -81,7 +81,7 @@ impl OwnJobs {
         let is_array = job.options.iter().any(|option| option == "-t");
         let mut attributes = Attributes::new();
         for (id, value) in [
-            ("name", name),
+            (id::NAME, name),
             (id::USER_ID, &self.user),
             (id::SYSTEM_JOB_ID, number),
             (id::JOB_STATE, states::Job::Pending.word()),
@@ -170,7 +170,7 @@ impl OwnJobs {
     /// folder.
     fn path(&self, asked: &str, folder: &str, letter: char, key: &str, job: &Job) -> String {
         let (number, task) = parts(key);
-        let name = job.attributes.get("name").map_or("", String::as_str);
+        let name = job.attributes.get(id::NAME).map_or("", String::as_str);
         let usual = match key.contains('.') {
             true => format!("{name}.{letter}{number}.{task}"),
             false => format!("{name}.{letter}{number}"),

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sdm_runtime::attribute as id;
 use serde::{Deserialize, Serialize};
 
 use super::server::JobNumber;
@@ -135,7 +136,7 @@ fn end_one(manager: &mut dyn Manager, job: &mut Watched) -> Option<bool> {
         let all = manager.look().ok()?.jobs;
         let mut named = all
             .iter()
-            .filter(|(_, it)| it.attributes.get("name") == Some(&job.name));
+            .filter(|(_, it)| it.attributes.get(id::NAME) == Some(&job.name));
         job.id = named.next().map(|(id, _)| id.clone());
     }
     let id = job.id.clone()?;

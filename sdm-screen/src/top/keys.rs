@@ -1,6 +1,7 @@
 //! Handling of keys in the views.
 
 use ratatui::crossterm::event::KeyCode;
+use sdm_runtime::attribute as id;
 use sdm_runtime::states::{self, State};
 
 use super::{MENU, Overlay, Request, Top, View};
@@ -221,7 +222,7 @@ impl Top {
         let node = self
             .map
             .selected()
-            .map(|(node, id)| match (node.get("name"), id) {
+            .map(|(node, id)| match (node.get(id::NAME), id) {
                 (None, Some(id)) => id.to_string(),
                 _ => node.name().to_owned(),
             });

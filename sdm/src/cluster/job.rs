@@ -40,7 +40,7 @@ pub(super) fn processes(args: &PsArgs) -> Result<u8, ClusterError> {
             .to_vec();
     }
     let nodes = Look {
-        by: Some(vec!["name".to_owned()]),
+        by: Some(vec![id::NAME.to_owned()]),
         ..Look::at(&[Kind::Node])
     };
     list(&of, &[nodes, processes], |answers| match args.list.json {

@@ -95,7 +95,7 @@ fn numbered() -> Vec<Answer> {
 
 fn named(kinds: &[Kind]) -> Vec<String> {
     let answers = ask(Look {
-        by: Some(vec!["name".to_owned()]),
+        by: Some(vec![id::NAME.to_owned()]),
         ..Look::at(kinds)
     });
     let of = |kind| Element::all(&answers, kind).map(|it| it.name().to_owned());

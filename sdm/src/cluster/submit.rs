@@ -80,7 +80,7 @@ fn attributes(
         set(id::QUEUE_ID, queue.clone());
     }
     if args.debug {
-        set("debug", "true".to_owned());
+        set(id::DEBUG, "true".to_owned());
     }
     if script.is_some() {
         set(id::BATCH_SCRIPT, "true".to_owned());
@@ -91,7 +91,7 @@ fn attributes(
         set(id::SUBMIT_OPTIONS, option);
     }
     for pair in environment(args, cluster)? {
-        set("env", pair);
+        set(id::ENV, pair);
     }
     Ok(attributes)
 }
