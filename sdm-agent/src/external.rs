@@ -29,7 +29,7 @@ pub fn find(name: &str) -> Result<PathBuf, ManagerError> {
         let owner = files::user(metadata.uid());
         let denied = io::Error::new(
             io::ErrorKind::PermissionDenied,
-            format!("it belongs to {owner}"),
+            format!("the file belongs to {owner}"),
         );
         return Err(what()(denied));
     }

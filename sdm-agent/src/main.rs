@@ -119,7 +119,8 @@ fn run() -> Result<()> {
             return runner::run(&PathBuf::from(folder)).context("cannot write the job's record");
         }
         [word, folder] if word == runner::WORD => {
-            let program = std::env::current_exe().context("cannot find this program")?;
+            let program =
+                std::env::current_exe().context("cannot determine the path of sdm-agent")?;
             return runner::detach(&program, &PathBuf::from(folder)).context("cannot start jobs");
         }
         [word] if word == guard::WORD => {

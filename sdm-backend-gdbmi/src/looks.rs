@@ -368,10 +368,7 @@ fn unsupported(text: &str) -> Failure {
 pub(crate) fn failure(refusal: &Refusal) -> Failure {
     let text = refusal.to_string();
     match refusal {
-        Refusal::Ended => Failure::new(
-            FailureCode::NotRunning,
-            format!("the process no longer exists: {text}"),
-        ),
+        Refusal::Ended => Failure::new(FailureCode::NotRunning, text),
         Refusal::Traced { .. } | Refusal::NotAllowed { .. } => {
             let text = format!("the process cannot be sampled: {text}");
             Failure::new(FailureCode::AttachFailed, text).with_hint(

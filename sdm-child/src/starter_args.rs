@@ -68,7 +68,7 @@ pub(super) struct BadOrder(OsString);
 
 impl fmt::Display for BadOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: invalid start instructions", self.0)
+        write!(f, "{:?}: invalid argument of the exec wrapper", self.0)
     }
 }
 

@@ -25,7 +25,7 @@ pub enum RequestError {
         why: &'static str,
     },
     /// No thread has this id.
-    #[error("thread {0} does not exist: it has ended, or was merged into another one")]
+    #[error("thread {0} does not exist: it has ended, or its ranks are part of another thread now")]
     Thread(i64),
     /// No frame has this id.
     #[error("frame {0} is no longer valid: its thread has run since")]

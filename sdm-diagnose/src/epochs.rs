@@ -160,9 +160,9 @@ fn past_epochs(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
             _ => format!("ranks {late}, which wait"),
         };
         let (event, fault) = match (is_target, open.is_empty()) {
-            (false, _) => ("post an epoch", "MPI_Win_post is left out"),
-            (true, true) => ("access its epoch", "MPI_Win_start and MPI_Win_complete are left out"),
-            (true, false) => ("complete the epoch that is open", "MPI_Win_complete is left out"),
+            (false, _) => ("post an exposure epoch", "MPI_Win_post is left out"),
+            (true, true) => ("start and complete an access epoch", "MPI_Win_start and MPI_Win_complete are left out"),
+            (true, false) => ("complete its access epoch", "MPI_Win_complete is left out"),
         };
         let text = format!(
             "rank {who} waits in {call} for {named} in {}, to {event}: {fault} there, or the group of rank {who} is wrong",

@@ -139,7 +139,7 @@ fn programs(spec: &LaunchSpec) -> Result<String, LaunchError> {
                     return Err(LaunchError::Option {
                         launcher: "srun".to_owned(),
                         option: printable_name(&word),
-                        why: "cannot be represented in the file for srun --multi-prog",
+                        why: "srun --multi-prog takes only words of letters, digits and /._-+=:,@",
                     });
                 }
             }

@@ -96,7 +96,7 @@ fn spawn(definition: &Definition) -> Result<(), RmError> {
     let last = said
         .lines()
         .last()
-        .unwrap_or("the process ended at once without a message");
+        .unwrap_or("the process of the cluster ended at once without a message");
     Err(no_start(last.trim_start_matches("sdm-rm: ").to_owned()))
 }
 

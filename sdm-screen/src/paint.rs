@@ -161,9 +161,9 @@ impl Top {
                 format!("{} for {age}", it.name)
             }
         };
-        let stale: Vec<String> = stale.map(age).collect();
+        let stale = stale.map(age).collect::<Vec<_>>().join(", ");
         if !stale.is_empty() {
-            text.push_str(&format!("  [not up to date: {}]", stale.join(", ")));
+            text.push_str(&format!("  [clusters not up to date: {stale}]"));
         }
         if !self.facts.error.is_empty() {
             text.push_str(&format!("  [{}]", self.facts.error));

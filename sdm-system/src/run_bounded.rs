@@ -129,7 +129,10 @@ fn read(
             });
         }
         if said_bytes > BYTES_MAX || lines.len() + complaints.len() > bounds.lines_max {
-            return Err(io::Error::other("the program prints too much output"));
+            return Err(io::Error::other(format!(
+                "the program printed more than {} lines or {BYTES_MAX} bytes",
+                bounds.lines_max
+            )));
         }
         if more && Instant::now() < end {
             continue;
@@ -197,7 +200,7 @@ mod tests {
         let error = sh("exec sleep 1000", b"", 0).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         let error = sh("while :; do echo; done", b"", 60).unwrap_err();
-        assert!(error.to_string().contains("too much"), "{error}");
+        assert!(error.to_string().contains("printed more than"), "{error}");
         let said = sh("kill -9 $$", b"", 60).unwrap();
         assert_eq!(said.status.code(), None);
     }

@@ -47,7 +47,7 @@ pub enum WrongRequest {
     )]
     TooMany,
     /// A line is not UTF-8, or has a zero byte.
-    #[error("the client sent a line that is not UTF-8")]
+    #[error("the client sent a line that is not UTF-8, or contains a zero byte")]
     NoText,
 }
 

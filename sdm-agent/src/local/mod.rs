@@ -65,8 +65,9 @@ impl Local {
         let records = Records::of(kind).map_err(ManagerError::system(
             "cannot use the folder for job records",
         ))?;
-        let program =
-            std::env::current_exe().map_err(ManagerError::system("cannot find this program"))?;
+        let program = std::env::current_exe().map_err(ManagerError::system(
+            "cannot determine the path of sdm-agent",
+        ))?;
         Self::with(records, launcher, program)
     }
 
@@ -375,7 +376,10 @@ fn state_of(order: &Order, state: &State, is_there: bool, host: &str) -> (states
             error: Some(error), ..
         } => (Error, error.clone()),
         State { ended: Some(_), .. } => (Terminated, String::new()),
-        _ if order.host != host => (Unknown, format!("the job runs on {}", order.host)),
+        _ if order.host != host => {
+            let why = "where this agent cannot see its processes";
+            (Unknown, format!("the job runs on {}, {why}", order.host))
+        }
         _ if is_new(order, state) => (Started, String::new()),
         _ if is_there && state.started.is_empty() => (Started, String::new()),
         _ if is_there => (Running, String::new()),

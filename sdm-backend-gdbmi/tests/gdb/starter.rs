@@ -66,7 +66,7 @@ fn exec_failure_is_reported_as_by_a_shell() {
         "sdm-starter: standard stream 1: /nosuch/tty: No such file or directory (os error 2)\n";
     assert_eq!(said(&output.unwrap()), (Some(126), text));
     let output = starter(&["-z", "1"], &["/bin/true"]).output().unwrap();
-    let text = "sdm-starter: \"1\": invalid start instructions\n";
+    let text = "sdm-starter: \"1\": invalid argument of the exec wrapper\n";
     assert_eq!(said(&output), (Some(126), text));
     let output = starter(&[], &[]).output().unwrap();
     let text = "sdm-starter: expected a program\n";

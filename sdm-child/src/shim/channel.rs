@@ -74,9 +74,9 @@ impl Channel {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         if self.queue.len() == QUEUE_MAX {
-            return Err(io::Error::other(
-                "the other process does not read its messages",
-            ));
+            return Err(io::Error::other(format!(
+                "the peer of sdm-shim's connection does not read: {QUEUE_MAX} messages are queued"
+            )));
         }
         self.queue.push_back((bytes, fds));
         self.flush()

@@ -38,7 +38,7 @@ impl Channel {
             Received::Message(bytes, _) => match wire::decode(&bytes) {
                 Ok(ToServer::Hello { rank }) => Ok(Some(rank)),
                 _ => Err(io::Error::other(
-                    "the process does not say which rank it is",
+                    "the first message does not have the number of a rank",
                 )),
             },
         }

@@ -380,7 +380,7 @@ impl Shim {
     /// Sends a message to the server. If the server is gone, the end of the connection shows that later.
     fn send(&mut self, message: &ToServer, fds: Vec<OwnedFd>) {
         if let Err(error) = self.channel.send(wire::encode(message), fds) {
-            tracing::warn!("cannot send to the server: {error}");
+            tracing::warn!("cannot send a message to sdm-server: {error}");
         }
     }
 

@@ -86,16 +86,16 @@ pub(super) fn write_letter(w: &mut Writer<'_>, letter: &Datagram) {
     w.u32(letter.from.0);
     w.u64(letter.number);
     w.u8(letter.is_brought.into());
-    w.bytes("letter", &letter.bytes, EXCHANGE_CHUNK_BYTES);
+    w.bytes("bytes of a datagram", &letter.bytes, EXCHANGE_CHUNK_BYTES);
 }
 
 pub(super) fn read_letter(r: &mut Reader<'_>) -> Result<Datagram, DecodeError> {
     Ok(Datagram {
         to: r.set("addressees")?,
         from: read_task(r, "sender")?,
-        number: r.u64("number of a letter")?,
+        number: r.u64("number of a datagram")?,
         is_brought: r.bool("brought")?,
-        bytes: r.bytes("letter", EXCHANGE_CHUNK_BYTES)?,
+        bytes: r.bytes("bytes of a datagram", EXCHANGE_CHUNK_BYTES)?,
     })
 }
 

@@ -49,7 +49,11 @@ pub(super) fn write_slice(w: &mut Writer<'_>, slice: &[PlanEntry]) {
         text_bytes += entry.host.len();
         previous = Some(entry);
     }
-    w.check("text of the plan", text_bytes, PLAN_TEXT_BYTES_MAX);
+    w.check(
+        "text with the host names and addresses of the server tree",
+        text_bytes,
+        PLAN_TEXT_BYTES_MAX,
+    );
 }
 
 pub(super) fn read_slice(r: &mut Reader<'_>) -> Result<Vec<PlanEntry>, DecodeError> {
@@ -61,7 +65,7 @@ pub(super) fn read_slice(r: &mut Reader<'_>) -> Result<Vec<PlanEntry>, DecodeErr
         text_bytes += entry.host.len() + entry.addresses.iter().map(str::len).sum::<usize>();
         if text_bytes > PLAN_TEXT_BYTES_MAX {
             return Err(DecodeError::TooLarge {
-                what: "text of the plan",
+                what: "text with the host names and addresses of the server tree",
                 offset: r.offset(),
                 max: PLAN_TEXT_BYTES_MAX as u64,
             });

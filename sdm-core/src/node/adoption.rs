@@ -23,7 +23,7 @@ impl Node {
         child.become_leaf();
         if !runs.is_empty() {
             let from = child.server();
-            tracing::info!(me = %self.me, children = runs.len(), "this server connects to the servers below {from}");
+            tracing::info!(me = %self.me, children = runs.len(), "this server connects to the children of {from}, which does not answer");
         }
         for run in runs {
             let below = slice.run(run);

@@ -90,7 +90,8 @@ impl Node {
         if wanted > SERVERS_MAX as usize + 1 {
             let me = self.me;
             return Err(ProtocolError(format!(
-                "{me}: received a plan for {wanted} servers, which is more than the maximum"
+                "{me}: received a plan with {wanted} members: the maximum is {}",
+                SERVERS_MAX + 1
             )));
         }
         parent.gathering = Some(Box::new(PartialPlan {

@@ -166,7 +166,10 @@ impl ConnectionString {
                 .bytes()
                 .all(|byte| is_name(byte) || b"+-.".contains(&byte))
         {
-            return Err(error("this transport needs another scheme", scheme));
+            return Err(error(
+                "expected tcp, unix, ssh or the scheme of another transport, in lower case",
+                scheme,
+            ));
         }
         if !(1..=HOST_BYTES_MAX).contains(&place.len()) || place.chars().any(char::is_control) {
             return Err(error(
@@ -424,7 +427,7 @@ mod tests {
         let expected = "expected tcp://host:port, unix:///path or ssh://host:port";
         check("", Err(expected));
         check("127.0.0.1:7000", Err(expected));
-        let other = "this transport needs another scheme";
+        let other = "expected tcp, unix, ssh or the scheme of another transport, in lower case";
         check("TCP://x:1", Err(other));
         check("1a://x:1", Err(other));
         check("://x", Err(other));

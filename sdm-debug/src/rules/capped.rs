@@ -179,7 +179,7 @@ impl<K: CappedKey> Capped<K> {
             1 => Some(reader.number()?),
             _ => {
                 return Err(Rejected(
-                    "the mark of a shortened answer is of an unknown kind",
+                    "the merged answer has an invalid mark of omitted classes",
                 ));
             }
         };

@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
         let inner = codec::Reader::over(payload);
         let mut reader = Self { inner, sources };
         if reader.byte()? != MERGED || reader.number()? != u64::from(rule) {
-            return Err(Rejected("merged by another rule"));
+            return Err(Rejected("the answer was merged by another rule"));
         }
         Ok(reader)
     }
@@ -141,9 +141,9 @@ impl<'a> Reader<'a> {
                 let is_within = set.is_subset(self.sources);
                 is_within
                     .then_some(set)
-                    .ok_or(Rejected("a set names unasked tasks"))
+                    .ok_or(Rejected("a set has tasks that were not asked"))
             }
-            _ => Err(Rejected("a set of tasks is of an unknown kind")),
+            _ => Err(Rejected("a set of tasks has an unknown encoding")),
         }
     }
 

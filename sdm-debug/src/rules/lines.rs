@@ -112,7 +112,9 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<Capped<Line>, Rejected> {
     let lines = Capped::read(&mut reader, |reader| {
         let line = Line(reader.text()?.to_owned());
         if line.0.len() > LINE_BYTES_MAX {
-            return Err(Rejected("a line is longer than the maximum"));
+            return Err(Rejected(
+                "a line of the merged answer has more than 4096 bytes",
+            ));
         }
         let (count, at) = (reader.number()?, reader.number()?);
         let tasks = reader.set()?;

@@ -65,7 +65,9 @@ pub(super) fn read_kind(
     Capped::read(reader, |reader| {
         let part = reader.bytes()?;
         if part.len() > BUDGET_BYTES || !is_part(part) {
-            return Err(Rejected("a part of an answer is of an unknown kind"));
+            return Err(Rejected(
+                "a part of the merged answer is too long or invalid",
+            ));
         }
         let part = Encoded(part.to_vec());
         let tasks = reader.set()?;

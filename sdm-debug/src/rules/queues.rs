@@ -287,13 +287,13 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<QueueParts, Rejected> {
         let key = reader.bytes()?.to_vec();
         let what = usize::try_from(reader.number()?).ok();
         let what = what.and_then(|at| WHAT.get(at));
-        let what = what.ok_or(Rejected("numbers are of an unknown kind"))?;
+        let what = what.ok_or(Rejected("numbers belong to an unknown field of a message"))?;
         let numbers = Numbers::read(&mut reader, sources)?;
         if !is::<Nth>(&key) {
-            return Err(Rejected("numbers belong to no message"));
+            return Err(Rejected("numbers belong to no message of the answer"));
         }
         if parts.numbers.insert((key, *what), numbers).is_some() {
-            return Err(Rejected("numbers occur twice"));
+            return Err(Rejected("the numbers of a message field occur twice"));
         }
     }
     reader.end()?;

@@ -200,7 +200,9 @@ impl Stats {
     pub fn absorb(&mut self, other: &Self) -> Result<(), Rejected> {
         let (mine, theirs) = (&self.histogram, &other.histogram);
         if mine.as_ref().map(|h| h.bins) != theirs.as_ref().map(|h| h.bins) {
-            return Err(Rejected("statistics with other bins"));
+            return Err(Rejected(
+                "the answers have statistics with different histogram bins",
+            ));
         }
         let sum = self.int_sum.checked_add(other.int_sum);
         let sum = sum.ok_or(Rejected("a sum exceeds 128 bits"))?;
@@ -388,7 +390,7 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<Stats, Rejected> {
         0 => None,
         18 => {
             let params: [u8; 18] = reader.fixed()?;
-            let bins = Bins::decode(&params).ok_or(Rejected("the bins are invalid"))?;
+            let bins = Bins::decode(&params).ok_or(Rejected("the histogram bins are invalid"))?;
             let mut histogram = Histogram::new(bins);
             histogram.below = reader.number()?;
             histogram.above = reader.number()?;
@@ -397,7 +399,7 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<Stats, Rejected> {
             }
             Some(histogram)
         }
-        _ => return Err(Rejected("the bins are invalid")),
+        _ => return Err(Rejected("the histogram bins are invalid")),
     };
     reader.end()?;
     Ok(Stats {
@@ -420,10 +422,10 @@ fn read_extreme(reader: &mut Reader<'_>) -> Result<Option<Extreme>, Rejected> {
         0 => return Ok(None),
         1 => Number::Int(i128::from_le_bytes(reader.fixed()?)),
         2 => Number::Float(f64::from_le_bytes(reader.fixed()?)),
-        _ => return Err(Rejected("a number is of an unknown kind")),
+        _ => return Err(Rejected("a number is neither an integer nor a float")),
     };
     if !value.is_valid() {
-        return Err(Rejected("a number exceeds its maximum"));
+        return Err(Rejected("a number is not finite or out of bounds"));
     }
     let who = read_who(reader)?;
     Ok(Some(Extreme { value, who }))
@@ -434,7 +436,7 @@ fn read_who(reader: &mut Reader<'_>) -> Result<Who, Rejected> {
     let tasks = match reader.number()? {
         0 => None,
         1 => Some(reader.set()?),
-        _ => return Err(Rejected("a set of tasks is of an unknown kind")),
+        _ => return Err(Rejected("a set of tasks has an unknown encoding")),
     };
     if tasks.as_ref().is_some_and(|tasks| tasks.len() != count) {
         return Err(Rejected("a set of tasks has another size than announced"));

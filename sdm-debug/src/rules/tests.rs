@@ -249,16 +249,23 @@ fn unmergeable_payload_is_rejected_without_effect() {
     );
     // Payloads of another rule, of other bins, and of tasks that are not among the sources.
     let (_, lines) = merge_flat(RULE_LINES, &[], &[text("a")]);
-    check(RULE_STATS, &[], &lines, "merged by another rule");
+    let other_rule = "the answer was merged by another rule";
+    check(RULE_STATS, &[], &lines, other_rule);
     let (low, high, count) = (0.0, 1.0, 2);
     let bins = Bins { low, high, count }.encode();
     let (_, stats) = merge_flat(RULE_STATS, &[], &[value("1")]);
-    check(RULE_STATS, &bins, &stats, "statistics with other bins");
+    let other_bins = "the answers have statistics with different histogram bins";
+    check(RULE_STATS, &bins, &stats, other_bins);
     let rule = rule(RULE_LINES, &[]).unwrap();
     let mut acc = rule.start();
     rule.merge(&mut acc, &set("9"), &text("a")).unwrap();
     let foreign = rule.finish(acc, 1 << 16);
-    check(RULE_LINES, &[], &foreign, "a set names unasked tasks");
+    check(
+        RULE_LINES,
+        &[],
+        &foreign,
+        "a set has tasks that were not asked",
+    );
 }
 
 #[test]

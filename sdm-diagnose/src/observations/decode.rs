@@ -272,7 +272,8 @@ fn thread_wait(fields: &mut Fields) -> Result<ThreadWait, E> {
     ];
     let mut found = found.into_iter().flatten();
     let (Some(what), None) = (found.next(), found.next()) else {
-        let expected = "one of them, `system_call`, `resource`, `join`, `polling` or `nobody`";
+        let expected =
+            "exactly one of `lock`, `system_call`, `resource`, `join`, `polling` and `nobody`";
         return Err(fields.wrong("lock", expected));
     };
     Ok(ThreadWait {

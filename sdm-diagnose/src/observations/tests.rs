@@ -310,8 +310,8 @@ fn invalid_observations_error_names_position_and_field() {
         ),
         (
             with("samples", wait(json!({ "thread": 1 }))),
-            "observations.samples[0].waits[0].threads[0].lock: expected one of them, `system_call`, `resource`, `join`, \
-             `polling` or `nobody`",
+            "observations.samples[0].waits[0].threads[0].lock: expected exactly one of `lock`, `system_call`, \
+             `resource`, `join`, `polling` and `nobody`",
         ),
         (
             with("samples", wait(json!({ "polling": true }))),

@@ -95,7 +95,9 @@ impl Peer {
         for message in messages {
             match frame(message) {
                 Ok(bytes) => self.unsent.extend_from_slice(&bytes),
-                Err(_) => crate::messages::say("a message was omitted because it was too long"),
+                Err(_) => crate::messages::say(
+                    "a message to sdm-server was omitted because it was too long",
+                ),
             }
         }
         self.flush()

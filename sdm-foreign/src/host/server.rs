@@ -132,7 +132,9 @@ impl Server {
     /// Starts to serve this node of a job, with files in `folder`. Returns the environment variables for the job's
     /// processes.
     pub(crate) fn serve(&self, job: &HostJob, folder: &Path) -> Result<Vec<(String, String)>> {
-        let string = |text: &str| CString::new(text).context("a text contains a zero byte");
+        let string = |text: &str| {
+            CString::new(text).context("the host name or the namespace contains a zero byte")
+        };
         let own = job.own_node();
         let host = string(&own.name)?;
         let name = string(&format!("{}-server", job.namespace))?;
@@ -270,7 +272,9 @@ impl Server {
     }
 
     fn register(&self, job: &Registration<'_>, folder: &Path) -> Result<()> {
-        let string = |text: String| CString::new(text).context("a text contains a zero byte");
+        let string = |text: String| {
+            CString::new(text).context("a host name or the namespace contains a zero byte")
+        };
         let names: Vec<_> = job.nodes.iter().map(|(name, _)| *name).collect();
         let ranks: Vec<_> = job.nodes.iter().map(|(_, ranks)| list(ranks)).collect();
         let nodes = string(format!("raw:{}", names.join(",")))?;
@@ -325,7 +329,9 @@ impl Server {
             let add: RegisterClient =
                 std::mem::transmute(self.symbol(c"PMIx_server_register_client")?);
             let (start, length) = (infos.as_mut_ptr(), infos.len());
-            let local = c_int::try_from(here).context("cannot describe the ranks of this node")?;
+            let local = c_int::try_from(here).ok().with_context(|| {
+                format!("{here} ranks on this node are more than PMIx can register")
+            })?;
             let no_data = std::ptr::null_mut();
             let status = register(namespace.as_ptr(), local, start, length, none, no_data);
             self.check(status, "cannot register the job")?;

@@ -117,14 +117,14 @@ unsafe extern "C" fn allocate(size: usize) -> *mut c_void {
     };
     let Some(whole) = whole.filter(fits) else {
         give_up(&format!(
-            "the library requests more than {LIBRARY_BYTES_MAX} bytes of memory"
+            "the MPI library's debug library requests more than {LIBRARY_BYTES_MAX} bytes of memory"
         ));
     };
     // SAFETY: malloc gives room for the head and what the library wants, or null.
     unsafe {
         let head = libc::malloc(whole);
         if head.is_null() {
-            give_up("out of memory for the library");
+            give_up("out of memory for the MPI library's debug library");
         }
         HELD_BYTES.store(held + whole, Ordering::Relaxed);
         head.cast::<usize>().write(whole);

@@ -151,7 +151,7 @@ impl DebugLibrary {
         };
         if version != VERSION || usize::try_from(width) != Ok(size_of::<c_ulong>()) {
             bail!(
-                "the debug library's interface has version {version} and addresses of {width} bytes"
+                "the interface of the MPI library's debug library has version {version} and addresses of {width} bytes"
             );
         }
         // SAFETY: as above; the library is never unloaded.

@@ -92,12 +92,20 @@ fn take(mut socket: &UnixStream) -> Result<QueuesAsk> {
 /// Loads the library, which only root and this user may be able to write.
 fn load(path: &Path) -> Result<DebugLibrary> {
     let file = sdm_system::files::open_own(path);
-    let file =
-        file.with_context(|| format!("cannot load the debug library {}", printable_name(path)))?;
+    let file = file.with_context(|| {
+        format!(
+            "cannot load the MPI library's debug library {}",
+            printable_name(path)
+        )
+    })?;
     // The file that was checked is loaded, even if the path names another file by now.
     let held = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    DebugLibrary::load(&held, &BASIC)
-        .with_context(|| format!("cannot load the debug library {}", printable_name(path)))
+    DebugLibrary::load(&held, &BASIC).with_context(|| {
+        format!(
+            "cannot load the MPI library's debug library {}",
+            printable_name(path)
+        )
+    })
 }
 
 fn read(library: &DebugLibrary, subject: &'static Subject) -> Result<ProcessQueues> {
@@ -123,7 +131,9 @@ fn read(library: &DebugLibrary, subject: &'static Subject) -> Result<ProcessQueu
             while let Some(told) = library.next_message(subject.opaque())? {
                 looked_at += 1;
                 if looked_at > LOOKED_AT_MAX {
-                    bail!("more than {LOOKED_AT_MAX} messages");
+                    bail!(
+                        "the MPI library's debug library lists more than {LOOKED_AT_MAX} messages"
+                    );
                 }
                 let Some(message) = message(subject, kind, &told)? else {
                     continue;
@@ -156,14 +166,17 @@ fn message(
         // The library of Open MPI 4 takes the first byte of a pointer for the answer: a request that a thread waits for
         // would be complete.
         let state = subject.read_field(request, ("ompi_request_t", "req_complete"));
-        let state = state.context("the debug library returned a request that cannot be read")?;
+        let state = state
+            .context("the MPI library's debug library returned a request that cannot be read")?;
         is_complete = u64::from_ne_bytes(state) == REQUEST_COMPLETED;
         // The library reports a rank of the remote group as one of the own group.
         let of = subject.read_field(request, ("mca_pml_base_request_t", "req_comm"));
-        let of = of.context("the debug library returned a request that cannot be read")?;
+        let of =
+            of.context("the MPI library's debug library returned a request that cannot be read")?;
         let flags = subject.read_field(u64::from_ne_bytes(of), ("ompi_communicator_t", "c_flags"));
-        let flags =
-            flags.context("the debug library returned a communicator that cannot be read")?;
+        let flags = flags.context(
+            "the MPI library's debug library returned a communicator that cannot be read",
+        )?;
         is_remote = u32::from_ne_bytes(flags) & BETWEEN_GROUPS != 0;
     }
     if is_complete {

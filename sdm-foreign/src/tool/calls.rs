@@ -138,7 +138,8 @@ impl Infos {
 }
 
 fn c_text(text: &str) -> Result<CString> {
-    CString::new(text).context("a text contains a zero byte")
+    CString::new(text)
+        .context("a key, value, argument or environment variable contains a zero byte")
 }
 
 fn process(of: &JobPart) -> Proc {
@@ -297,7 +298,7 @@ impl<'a> Calls<'a> {
             arguments: word_list.as_ptr(),
             environment: variables.as_ptr(),
             directory: folder.as_ptr(),
-            count: c_int::try_from(*count).context("the count is out of range")?,
+            count: c_int::try_from(*count).context("the number of processes is out of range")?,
             infos: std::ptr::null(),
             info_count: 0,
         };

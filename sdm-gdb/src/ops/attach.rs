@@ -152,7 +152,7 @@ async fn ready(gdb: &Gdb, prepare: bool) -> Result<(), Failure> {
 /// Reports that gdb has no symbols of a program whose file was removed or replaced. gdb would open the path again, even
 /// by `/proc/PID/exe`, and another user may have put a file there.
 pub(super) fn tell_lost_program(gdb: &Gdb) {
-    let text = "the program's file was removed or replaced after its start, so gdb has no symbols: frames are addresses and may be wrong; `stacks` without gdb shows the functions";
+    let text = "the program's file was removed or replaced after its start, so gdb has no symbols: stacks have addresses only and may be wrong; after `detach`, `sdm stacks PID` shows the functions without gdb";
     gdb.tell(Event::Notice {
         text: text.to_owned(),
     });

@@ -46,7 +46,7 @@ async fn advance(gdb: &Gdb) -> Result<(), Failure> {
         let Some(wrapped) = state.origin.wrapped() else {
             return Err(Failure::new(
                 FailureCode::BadCommand,
-                "no start is in progress",
+                "stopped at an exec, but no program is being started by an exec wrapper",
             ));
         };
         let runs_it = state.origin.valgrind().is_some();

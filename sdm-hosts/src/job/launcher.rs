@@ -193,7 +193,7 @@ impl Search {
             )
         });
         Ok(Some(Job {
-            source: format!("the processes below {}", self.name(starter)),
+            source: format!("the descendant processes of {}", self.name(starter)),
             processes,
             ranked: true,
             slurm: None,

@@ -260,8 +260,9 @@ impl Texts {
             None => memory.text(address)?,
         };
         let left = self.left_bytes.checked_sub(text.len() + 1);
-        self.left_bytes = left
-            .ok_or_else(|| io::Error::other("the names in MPIR_proctable are too long in total"))?;
+        self.left_bytes = left.ok_or_else(|| {
+            io::Error::other("the names in MPIR_proctable have too many bytes in total")
+        })?;
         self.known.entry(address).or_insert_with(|| text.clone());
         Ok(text)
     }

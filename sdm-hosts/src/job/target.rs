@@ -69,7 +69,7 @@ impl FromStr for Target {
         let mut pids =
             pids.ok_or_else(|| refuse("expected pids (numbers from 1) separated by commas"))?;
         if pids.len() > PIDS_MAX {
-            return Err(refuse("the target has too many pids"));
+            return Err(refuse("the target has more than 1048576 pids"));
         }
         pids.sort_unstable();
         pids.dedup();

@@ -89,7 +89,9 @@ pub(super) fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
     bytes = postcard::to_extend(message, bytes).map_err(io::Error::other)?;
     let length = bytes.len() - LENGTH_BYTES;
     if length > BYTES_MAX {
-        return Err(io::Error::other("a message is too long"));
+        return Err(io::Error::other(format!(
+            "a message of {length} bytes exceeds the maximum of {BYTES_MAX}"
+        )));
     }
     let length = u32::try_from(length).map_err(io::Error::other)?;
     bytes[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());

@@ -218,7 +218,9 @@ impl CheckedProcess<'_> {
         let agrees = |(at, size): (usize, &i32)| sizes.number(4 * at) == *size;
         match TYPE_SIZES.iter().enumerate().all(agrees) {
             true => Ok(()),
-            false => Err(unknown("the sizes of C types are not the known ones")),
+            false => Err(unknown(
+                "MPIR_debug_typedefs_sizeof has other sizes of C types than sdm knows",
+            )),
         }
     }
 

@@ -188,7 +188,7 @@ fn moved_fields_are_refused_despite_equal_sizes() {
     process.number(process.at("MPIR_debug_typedefs_sizeof") + 8, 4);
     assert_eq!(
         process.refused(),
-        "the sizes of C types are not the known ones"
+        "MPIR_debug_typedefs_sizeof has other sizes of C types than sdm knows"
     );
 }
 

@@ -37,8 +37,9 @@ const HELP: &[&str] = &[
     "/     search a text in the panel (/ Enter: the next)",
     "Ctrl-C stop   Ctrl-Z suspend   Ctrl-L redraw",
     "Ctrl-X A  the prompt alone, and back    q  quit",
-    "ranks: a b c .. stopped (place), > running, ! crashed, X failed",
-    "       - ended, ? lost, ~ silent, ^ starting, = detached",
+    "ranks: a b c .. stopped (place), > running, ! crashed,",
+    "       X exited with a code other than 0, - ended, ? lost,",
+    "       ~ silent, ^ starting, = detached",
 ];
 
 impl Debugger {

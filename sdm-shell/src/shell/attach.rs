@@ -100,10 +100,10 @@ pub(super) async fn attach_more(
     set: &SetExpr,
 ) -> Verdict {
     let Some(spec) = session.read(|model| model.job.attachable.clone()) else {
-        let text = "attach: not in a session that has started its programs".to_owned();
+        let text = "attach: this session did not attach to a running job".to_owned();
         return session.complain(
             text,
-            "`sdm attach TARGET` debugs processes that already run",
+            "start `sdm attach TARGET` for processes that already run",
         );
     };
     let elsewhere = elsewhere(session);

@@ -240,7 +240,7 @@ fn hosted(args: &RunArgs, linked: &[Linked], launcher: &str) -> Result<BackendSe
     if needed && !can_be {
         let word = if is_system { "system" } else { "on" };
         let text = format!(
-            "--pmix {word}: only with --launcher local, ssh, srun or loopback; other launchers bring their own PMIx server or have none"
+            "--pmix {word}: only with --launcher local, ssh, srun or loopback, and not with --control mpir or pmix; otherwise the launcher has its own PMIx server or none"
         );
         return Err((2, text));
     }

@@ -30,6 +30,9 @@ pub(super) fn look(name: &str) -> Section {
         }
     };
     let host = definition.host.as_deref();
+    let by_host = host.map_or_else(String::new, |host| {
+        format!("; `sdm doctor --host {host}` checks the connection")
+    });
     let host = host.map_or_else(String::new, |host| format!(" on {host}"));
     let what = format!("{}{host}", definition.rm_type);
     let start = format!("`sdm cluster start {name}` connects to it");
@@ -41,7 +44,7 @@ pub(super) fn look(name: &str) -> Section {
         Err(error) => Finding::bad(
             check,
             format!("{what}: {error}"),
-            format!("`sdm cluster stop {name}`, then {start}"),
+            format!("run `sdm cluster stop {name}`, then `sdm cluster start {name}`"),
         ),
         Ok(answer) => {
             let reason = answer.manager.reason;
@@ -55,7 +58,7 @@ pub(super) fn look(name: &str) -> Section {
                 _ => Finding::bad(
                     check,
                     format!("{what} does not answer{reason}"),
-                    format!("fix the reported cause, then {start}; --host checks the connection"),
+                    format!("fix the reported cause, then run `sdm cluster start {name}`{by_host}"),
                 ),
             }
         }

@@ -161,7 +161,10 @@ fn spawned_programs_become_threads() {
         "{threads:?}"
     );
     let console = editor.output("console");
-    assert!(console.contains("[2-4] started by rank 0: "), "{console}");
+    assert!(
+        console.contains("[2-4] started by rank 0, command line: "),
+        "{console}"
+    );
     let frames = editor.frames(&json!(5));
     let arguments = editor.scope(&frames[0], "Arguments");
     assert_eq!(arguments[1]["value"], "1", "{arguments:?}");

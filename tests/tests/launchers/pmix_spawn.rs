@@ -59,7 +59,7 @@ fn they_are_debugged(place: &Place, spawn: &Path, options: &[&str]) {
         .finish()
         .code(0);
     let started = format!(
-        "ranks 2-4 (3): started by rank 0: {} worker",
+        "ranks 2-4 (3): started by rank 0, command line: {} worker",
         spawn.display()
     );
     assert!(done.out.matches(&started).count() == 2, "{done}");

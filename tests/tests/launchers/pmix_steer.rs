@@ -139,9 +139,10 @@ fn a_tool_starts_programs_and_gets_streams_and_exit_code() {
     let cat = cat.wait_with_output().expect("it ends");
     assert_eq!(said(&cat), "from the tool\n");
     assert!(cat.status.success(), "{cat:?}");
-    job.sdm
-        .out
-        .wait(0, "ranks 2-3 (2): started by a PMIx tool: /bin/cat");
+    job.sdm.out.wait(
+        0,
+        "ranks 2-3 (2): started by a PMIx tool, command line: /bin/cat",
+    );
     wait_exited(&job.sdm, "2-3");
     let script = "echo out; echo err >&2; exit 9";
     let mut both = job.pmix(&["spawn", "-n", "1", "--", "/bin/sh", "-c", script]);
@@ -189,9 +190,10 @@ fn a_tool_sends_signals_and_receives_end_events() {
     job.see(2);
     let spawn = ["spawn", "-n", "1", "--", "/bin/sleep", "1000"];
     let sleep = begun(&mut job.pmix(&spawn));
-    job.sdm
-        .out
-        .wait(0, "rank 2: started by a PMIx tool: /bin/sleep 1000");
+    job.sdm.out.wait(
+        0,
+        "rank 2: started by a PMIx tool, command line: /bin/sleep 1000",
+    );
     let asleep = format!("{}.0.0", job.name);
     let killed = job.pmix(&["signal", &asleep, "SIGTERM"]).output();
     let killed = killed.expect("sdm");

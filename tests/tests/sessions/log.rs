@@ -49,7 +49,7 @@ fn killed_server_is_logged() {
     let before = run.err.mark();
     processes::signal(middle, Signal::SIGKILL);
     run.err
-        .wait(before, "this server connects to the servers below server 1");
+        .wait(before, "this server connects to the children of server 1");
     run.err.wait(before, "not reached: server 1 on ");
     run.err.wait(before, "Lost: server 1 on ");
     run.ask("print 6*8", "ranks 0,2 (2): 48");

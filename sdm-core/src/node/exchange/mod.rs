@@ -122,7 +122,7 @@ impl Node {
         let ExchangeMessage { id, step } = message;
         let wrong = |what: &str| ProtocolError(format!("{}: {what} in an exchange", self.me));
         if self.root.is_some() {
-            return Err(wrong("received a step at the root"));
+            return Err(wrong("the root received a message"));
         }
         let is_part = |tasks: &IdSet| tasks.is_subset(&id.tasks);
         match (step, is_from_parent) {
@@ -172,7 +172,7 @@ impl Node {
                 self.fail_exchange(&id, &ExchangeFailure { lost, why });
                 Ok(())
             }
-            _ => Err(wrong("received a step from the wrong direction")),
+            _ => Err(wrong("received a message from the wrong direction")),
         }
     }
 

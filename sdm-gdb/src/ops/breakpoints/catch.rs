@@ -40,7 +40,8 @@ pub(super) fn words(event: &CatchEvent) -> Result<String, Failure> {
         for word in list {
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
             if word.is_empty() || !word.chars().all(plain) {
-                let text = format!("catch {name}: {word:?} is not a name");
+                let text =
+                    format!("catch {name}: {word:?} is not a name of letters, digits, `_` and `:`");
                 return Err(Failure::new(FailureCode::BadCommand, text));
             }
             text.push(' ');

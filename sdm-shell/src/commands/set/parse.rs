@@ -17,6 +17,11 @@ const IDS_NAMED_MAX: u64 = 2 * (ID_MAX as u64 + 1);
 /// Maximum length of the expression of an `@if`, in bytes.
 const IF_BYTES_MAX: usize = 4096;
 
+/// The text of an error for a set beyond [`DEPTH_MAX`].
+fn too_deep() -> String {
+    format!("brackets and `!` are nested more than {DEPTH_MAX} deep")
+}
+
 /// A syntax error in a set: `what` is wrong, at byte `at` of the text.
 #[derive(Debug)]
 pub(super) struct SetError {
@@ -82,7 +87,7 @@ impl<'a> Parser<'a> {
     fn element(&mut self, depth: u32) -> Result<Node, SetError> {
         self.elements += 1;
         if self.elements > ELEMENTS_MAX {
-            return Err(self.error("too many elements in one set"));
+            return Err(self.error(format!("the set has more than {ELEMENTS_MAX} elements")));
         }
         match self.peek() {
             Some('0'..='9') => self.range(),
@@ -90,7 +95,7 @@ impl<'a> Parser<'a> {
             Some('(') => {
                 let open = self.at;
                 if depth == DEPTH_MAX {
-                    return Err(self.error("brackets are nested too deeply"));
+                    return Err(self.error(too_deep()));
                 }
                 self.at += 1;
                 self.blanks();
@@ -106,7 +111,7 @@ impl<'a> Parser<'a> {
             Some('!') => {
                 self.at += 1;
                 if depth == DEPTH_MAX {
-                    return Err(self.error("too many consecutive `!`"));
+                    return Err(self.error(too_deep()));
                 }
                 let node = self.element(depth + 1)?;
                 Ok(Node::Chain(
@@ -158,7 +163,10 @@ impl<'a> Parser<'a> {
             .ok_or_else(|| self.error_at(at, "expected a range"))?;
         self.ids_named += stride.count();
         if self.ids_named > IDS_NAMED_MAX {
-            return Err(self.error_at(at, "too many ranks in total"));
+            return Err(self.error_at(
+                at,
+                format!("the ranges have more than {IDS_NAMED_MAX} ranks in total"),
+            ));
         }
         let mut ids = IdSet::new();
         ids.insert_stride(stride);

@@ -40,8 +40,8 @@ impl Model {
         };
         join(&mut self.job.programs, tasks, start);
         match by {
-            Some(by) => format!("started by rank {by}: {line}"),
-            None => format!("started by a PMIx tool: {line}"),
+            Some(by) => format!("started by rank {by}, command line: {line}"),
+            None => format!("started by a PMIx tool, command line: {line}"),
         }
     }
 }

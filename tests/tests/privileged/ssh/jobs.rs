@@ -84,7 +84,7 @@ pub(super) fn an_open_mpi_job_is_attached_to_on_its_hosts(place: &Place) {
         ])
         .finish()
         .code(2);
-    let said = "ranks 0-3 (4): the process no longer exists: the process has ended\n";
+    let said = "ranks 0-3 (4): the process has ended\n";
     assert!(done.out.contains(said), "{done}");
     job.finish();
 }
