@@ -34,7 +34,7 @@ pub(in crate::shell) async fn advice(
     })
 }
 
-/// What a value that is equal on these ranks points to and was not compared, as a note; `None` without an address.
+/// Note that the target of a value that is equal on these ranks was not compared; `None` without an address.
 pub(super) async fn not_compared(
     session: &SessionHandle,
     said: &Invocation<'_>,
