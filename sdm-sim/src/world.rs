@@ -83,8 +83,7 @@ const LINES_MAX: u64 = 6_000_000;
 
 /// The simulated world. Times are in microseconds since its beginning.
 ///
-/// The type is large because any event can affect any part of it. Separate types would hide how faults affect each
-/// other.
+/// Large because any event can affect any part of it. Separate types would hide how faults affect each other.
 pub(crate) struct World {
     pub(crate) now: u64,
     base: Instant,

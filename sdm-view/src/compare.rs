@@ -6,7 +6,6 @@ use sdm_idset::IdSet;
 
 use sdm_debug::quotes::bare;
 
-use behind::behind;
 use elements::{Element, elements};
 
 pub use numeric::{NumericPart, numeric_parts};
@@ -77,7 +76,14 @@ pub fn compare(expression: &str, mut classes: Vec<(IdSet, String)>) -> Option<Co
                 return None;
             }
             if found.count == 0 {
-                return Some(behind(tasks, &first.1, text));
+                let [reference, value] = behind::ends(&first.1, text).map(Some);
+                return Some(Difference {
+                    count: 1,
+                    of: 1,
+                    reference,
+                    value,
+                    ..found
+                });
             }
             let is_plain = found.path.is_empty();
             if is_plain {

@@ -2,9 +2,8 @@
 //! merge rule, topology and transport are its own; SDM does not know them.
 //!
 //! Usage: `line_protocol COUNT PROGRAM [ARGS]`. Each of COUNT servers has one task and starts PROGRAM for it, with the
-//! environment variable `TASK`. A line `SET TEXT` on standard input goes to the tasks of the set. The backend writes
-//! TEXT to each program and takes one line as its answer. Equal answers arrive as one. For `SET #TEXT` only the largest
-//! number arrives.
+//! variable `TASK`. A line `SET TEXT` on standard input goes to the tasks of the set. The backend writes TEXT to each
+//! program and takes one line as its answer. Equal answers arrive as one. For `SET #TEXT` the largest number arrives.
 
 mod extensions;
 

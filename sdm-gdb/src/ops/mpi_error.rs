@@ -5,6 +5,8 @@
 //! error. MPICH's `MPIR_Err_return_comm(communicator, function, code)` is given each error, also those that the program
 //! handles itself: there the communicator's error handler decides.
 
+use std::fmt::Display;
+
 use sdm_debug::Reply;
 use sdm_mpi::{mpich_error, open_mpi_error};
 
@@ -49,10 +51,15 @@ pub(crate) async fn aborting(gdb: &Gdb) -> String {
         if let Ok(class) = class.map_or(Ok(0), |value| value.text.parse::<usize>())
             && class > 0
         {
-            return format!("MPI_Abort for {}", open_mpi_error(class));
+            return abort_for(open_mpi_error(class));
         }
     }
-    "MPI_Abort for an unknown error".to_owned()
+    abort_for("an unknown error")
+}
+
+/// Text for the stop in a call of `MPI_Abort` that the library makes for an error.
+fn abort_for(error: impl Display) -> String {
+    format!("MPI_Abort for {error}")
 }
 
 /// The registers with a function's first and third argument, on x86-64 and on AArch64.
@@ -79,7 +86,7 @@ pub(crate) async fn of_mpich(gdb: &Gdb) -> Option<String> {
             return None;
         }
         gdb.edit().breakpoints.mpi.aborting = true;
-        return Some(format!("MPI_Abort for {}", mpich_error(code)));
+        return Some(abort_for(mpich_error(code)));
     }
     None
 }

@@ -426,7 +426,7 @@ mod tests {
         }
         // One that is known takes room again: everybody has a copy.
         let error = texts.get(&memory, address).unwrap_err().to_string();
-        assert!(error.contains("too long in total"), "{error}");
+        assert!(error.contains("too many bytes in total"), "{error}");
     }
 
     #[test]

@@ -46,7 +46,7 @@ fn hydra_job_is_found_by_its_process_tree() {
     let job = find(&proc, &starter.to_string()).unwrap();
     assert_eq!(ranks(&job), [(0, BASE + 10), (1, BASE + 9), (2, BASE + 8)]);
     assert!(
-        job.ranked && job.source.contains("below mpiexec.hydra"),
+        job.ranked && job.source.contains("descendant processes of mpiexec.hydra"),
         "{job:?}"
     );
     assert_eq!(

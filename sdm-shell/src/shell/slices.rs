@@ -5,9 +5,13 @@
 //! becomes gdb's `cell[0]@64`, and with a stride an array of its elements: `{*&cell[0], *&cell[8]}`. Both also work
 //! for pointers and for types with an `operator[]`. Other slices are evaluated index by index.
 mod component;
+mod indices;
 
 use sdm_debug::Command;
 use sdm_debug::quotes::outside_quotes;
+
+use indices::Indices;
+pub(super) use indices::SliceError;
 
 /// Maximum number of questions that one expression is expanded into.
 const QUESTIONS_MAX: usize = 256;
@@ -49,51 +53,6 @@ pub(super) struct Range {
     pub(super) last: i64,
 }
 
-/// The indices of a slice in brackets: `count` of them from `first` on, each larger by `step`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Indices {
-    first: i64,
-    step: u64,
-    count: u64,
-}
-
-impl Indices {
-    /// Parses a slice with its brackets.
-    ///
-    /// # Errors
-    /// [`SliceError`]: the slice has not two or three numbers, or its last index is before the first.
-    fn parse(written: &str) -> Result<Self, SliceError> {
-        let numbers = written[1..written.len() - 1].split(':');
-        let numbers: Result<Vec<i64>, _> = numbers.map(|it| it.trim().parse()).collect();
-        let (first, last, step) = match numbers.as_deref() {
-            Ok(&[first, last]) => (first, last, 1),
-            Ok(&[first, last, step]) if step > 0 => (first, last, step),
-            _ => return Err(SliceError::NoNumber(written.to_owned())),
-        };
-        let span = last.checked_sub(first).map(u64::try_from);
-        let Some(Ok(span)) = span else {
-            return Err(SliceError::Backwards(written.to_owned()));
-        };
-        let step = step.unsigned_abs();
-        let count = span / step + 1;
-        Ok(Self { first, step, count })
-    }
-
-    fn at(self, place: u64) -> i64 {
-        self.first.saturating_add_unsigned(place * self.step)
-    }
-
-    /// The gdb expression for `count` elements of an array, of which the first has this index among those of the slice.
-    fn elements(self, array: &str, from: u64, count: u64) -> String {
-        if self.step == 1 {
-            return format!("{array}[{}]@{count}", self.at(from));
-        }
-        // What an `operator[]` returns is a reference, and gdb would show where each leads to.
-        let each = (from..from + count).map(|place| format!("*&{array}[{}]", self.at(place)));
-        format!("{{{}}}", each.collect::<Vec<_>>().join(", "))
-    }
-}
-
 /// The slice that gdb evaluates at once: its pieces, one after another, make up the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct LastSlice {
@@ -102,33 +61,6 @@ struct LastSlice {
     behind: usize,
     /// Number of elements of Fortran's in each element of the slice; `None` in C.
     inner: Option<u64>,
-}
-
-/// The reason why an expression's slices cannot be expanded.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum SliceError {
-    /// A bound is not a number.
-    #[error("slice `{0}`: expected numbers, as in [0:63] or [0:63:8]")]
-    NoNumber(String),
-    /// The last index is before the first.
-    #[error("slice `{0}`: its last element is before its first")]
-    Backwards(String),
-    /// The slice has too many elements.
-    #[error("slice `{slice}`: more than {max} elements")]
-    TooLong {
-        /// The slice, as written.
-        slice: String,
-        /// The maximum number of elements.
-        max: u64,
-    },
-    /// The slice would be read in too many pieces.
-    #[error("the slice would be read in {pieces} pieces, more than {max}")]
-    TooLarge {
-        /// Number of pieces that the slice needs.
-        pieces: u64,
-        /// The maximum number of pieces.
-        max: u64,
-    },
 }
 
 impl Slices {
@@ -147,7 +79,10 @@ impl Slices {
         };
         if found.is_empty() {
             if let Some(bounds) = component::bounds(expression) {
-                return slices.of_components(expression, bounds);
+                let max = QUESTIONS_MAX as u64;
+                slices.questions = component::questions(expression, bounds, max)?;
+                slices.outer = vec![slices.questions.len()];
+                return Ok(slices);
             }
             slices.last = last_section(expression);
         }

@@ -53,8 +53,8 @@ const MPI_NAMES: &[(&str, usize, &str)] = &[
         13,
         "C source that is generated",
     ),
-    ("sdm-check/src/buffers.rs", 12, "C source that is generated"),
-    ("sdm-check/src/wrappers.rs", 5, "C source that is generated"),
+    ("sdm-check/src/buffers.rs", 13, "C source that is generated"),
+    ("sdm-check/src/wrappers.rs", 9, "C source that is generated"),
     ("sdm-dap/src/client_breakpoints.rs", 2, "texts for the user"),
     ("sdm-debug/src/event.rs", 1, "a text for the user"),
     (
@@ -68,7 +68,7 @@ const MPI_NAMES: &[(&str, usize, &str)] = &[
         2,
         "a text for the user",
     ),
-    ("sdm-gdb/src/ops/mpi_error.rs", 3, "texts for the user"),
+    ("sdm-gdb/src/ops/mpi_error.rs", 2, "texts for the user"),
     ("sdm-hosts/src/job/launcher.rs", 1, "a text for the user"),
     (
         "sdm-inspect/src/mpi/mod.rs",

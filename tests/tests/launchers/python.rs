@@ -372,8 +372,8 @@ fn unfreed_mpi_objects_of_a_python_program_are_reported() {
         .finish()
         .code(119);
     for told in [
-        "M301 MPI_Finalize: the communicator of MPI_Comm_dup was never freed",
-        "M308 MPI_Finalize: the request of MPI_Isend was never completed",
+        "M301 MPI_Finalize: the communicator of MPI_Comm_dup at mpi_errors.py:5 was never freed",
+        "M308 MPI_Finalize: the request of MPI_Isend at mpi_errors.py:7 was never completed",
     ] {
         assert!(done.out.contains(told), "no {told} in {done}");
     }

@@ -4,27 +4,22 @@ use std::ops::Range;
 
 use sdm_debug::quotes::outside_quotes;
 
-use super::{Indices, QUESTIONS_MAX, SliceError, Slices};
+use super::indices::{Indices, SliceError};
 
-impl Slices {
-    /// The expression with each index within the bounds in their place.
-    pub(super) fn of_components(
-        mut self,
-        expression: &str,
-        bounds: Range<usize>,
-    ) -> Result<Self, SliceError> {
-        let slice = format!("({})", &expression[bounds.clone()]);
-        let indices = Indices::parse(&slice)?;
-        let max = QUESTIONS_MAX as u64;
-        if indices.count > max {
-            return Err(SliceError::TooLong { slice, max });
-        }
-        let (before, behind) = (&expression[..bounds.start], &expression[bounds.end..]);
-        let each = (0..indices.count).map(|place| format!("{before}{}{behind}", indices.at(place)));
-        self.questions = each.collect();
-        self.outer = vec![self.questions.len()];
-        Ok(self)
+/// The expression with each index within the bounds in their place, at most `max` of them.
+pub(super) fn questions(
+    expression: &str,
+    bounds: Range<usize>,
+    max: u64,
+) -> Result<Vec<String>, SliceError> {
+    let slice = format!("({})", &expression[bounds.clone()]);
+    let indices = Indices::parse(&slice)?;
+    if indices.count > max {
+        return Err(SliceError::TooLong { slice, max });
     }
+    let (before, behind) = (&expression[..bounds.start], &expression[bounds.end..]);
+    let each = (0..indices.count).map(|place| format!("{before}{}{behind}", indices.at(place)));
+    Ok(each.collect())
 }
 
 /// The bounds of the first such section, if the array's other subscripts are single ones; as their bytes.
