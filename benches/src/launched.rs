@@ -1,4 +1,6 @@
-//! Jobs that a launcher starts: the time until each rank is stopped at a breakpoint after `MPI_Init`.
+//! Times the start of an Open MPI job in four ways: under `sdm run` with and without `mpirun`, under `mpirun gdb`, and
+//! without a debugger. The time ends when each rank is stopped at a breakpoint after `MPI_Init`, or has printed that it
+//! is there.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -47,7 +47,8 @@ const NAME_STAYS: Duration = Duration::from_millis(1250);
 /// Processor time after which a thread of the server that never sleeps counts as done with its earlier work. Such a
 /// thread may pass on much output.
 const BUSY: Duration = Duration::from_millis(20);
-/// Maximum number of descriptors that this process has: one for the answer, and a few of libpmix's.
+/// Descriptor numbers below this one are examined. This process has few descriptors: one for the answer, and a few of
+/// libpmix.
 const DESCRIPTORS_MAX: RawFd = 1024;
 
 /// Refuses a server that is stopped.

@@ -1,5 +1,5 @@
-//! Checks before the start that this machine has room for the processes, memory and descriptors. Errors give the number
-//! that would be needed.
+//! Checks before the start that this machine has room for the processes, memory and descriptors, and raises the
+//! descriptor limit of this process. Errors give the number that would be needed.
 
 use std::io;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! MPI error classes by their numbers in Open MPI.
+//! MPI error classes by their numbers in Open MPI, and by the error codes of MPICH.
 
 /// Classes of errors in the order of their numbers in Open MPI's `mpi.h`, from 1 on, with the texts of Open MPI.
 const CLASSES: [(&str, &str); 19] = [

@@ -62,7 +62,7 @@ impl Caller {
         self.stream.as_fd()
     }
 
-    /// The poll events of interest. A caller that waits for an answer may hang up meanwhile.
+    /// The poll events of interest. A caller that waits for an answer is polled for input, which shows its hang-up too.
     pub(crate) fn interest(&self) -> PollFlags {
         match self.wants {
             CallerGoal::ToRead => PollFlags::POLLOUT,

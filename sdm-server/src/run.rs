@@ -254,7 +254,7 @@ fn announce(server: u32, host: String, port: u16, addresses: Vec<IpAddr>) -> Res
 /// A running server.
 struct Server {
     driver: MemberDriver<Reversed<Shaped>>,
-    /// The session's name and key.
+    /// The configuration of this server's links, with the session's name and key.
     link: Arc<LinkConfig>,
     backend: Option<Box<dyn LauncherDuties>>,
     signals: SignalFd,

@@ -47,7 +47,8 @@ impl Spare {
         Self(all.difference(known))
     }
 
-    /// Removes the reserved numbers from the tasks of a delivery. None if no other task remains.
+    /// Removes the reserved numbers from the tasks of a change of reachability; `None` if no task remains. Other
+    /// deliveries stay unchanged.
     pub(super) fn leave_out(&self, delivery: Delivery) -> Option<Delivery> {
         match delivery {
             Delivery::Reach(change) if !self.0.is_empty() => {

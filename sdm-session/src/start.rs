@@ -270,8 +270,8 @@ impl<'a> Starting<'a> {
         Err(SessionError::Unreachable(failures.join("; ")))
     }
 
-    /// A text about the members that did not arrive in time. Without the master, no member has connected to
-    /// the servers.
+    /// Describes the members that did not answer in time. If the master is missing, the text names it too, because the
+    /// servers connect through it.
     fn unanswered(&self, wait: Duration) -> String {
         let mut children = self.driver.member().node().children();
         let has_master = children.any(|(_, link)| link.is_some());

@@ -271,7 +271,8 @@ impl Process {
         thread.unwrap_or_else(|| self.clone())
     }
 
-    /// Reads a file about the process's memory, which is empty for a main thread that has ended.
+    /// Reads a file about the process's memory, such as `maps`. If it is empty or cannot be read, as after the end of
+    /// the main thread, the file of a living thread is read.
     fn read_of_memory(&self, name: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
         let own = read(&self.path(name), bytes_max);
         if own.as_ref().is_ok_and(|bytes| !bytes.is_empty()) {

@@ -1,4 +1,4 @@
-//! The only unsafe code of this crate: `ptrace` itself, and its calls of the C library.
+//! Unsafe code: `ptrace` of this library, its memory, and its calls of the C library.
 #![allow(unsafe_code)]
 
 use core::arch::asm;

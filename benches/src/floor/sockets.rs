@@ -1,4 +1,5 @@
-//! Sockets of the processes of the floor (see the parent module): TCP over loopback, or Unix sockets.
+//! Sockets of the processes that measure the lower bound of a round trip (the floor, see the parent module): TCP over
+//! loopback, or Unix sockets.
 
 use std::fmt;
 use std::io::{self, Read, Write};

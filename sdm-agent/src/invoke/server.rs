@@ -39,7 +39,7 @@ pub enum JobState {
 }
 
 impl JobState {
-    /// The state's name in the protocol.
+    /// The name of the job state in the protocol.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

@@ -30,7 +30,7 @@ pub const STAY: &str = "--stay";
 /// Starts the runner of a job, which stays when this process ends.
 ///
 /// # Errors
-/// There is no room for one more process.
+/// The program cannot be started, or its intermediate process fails.
 pub fn start(program: &Path, folder: &Path) -> io::Result<()> {
     let mut command = programs::at(program);
     command.arg(WORD).arg(folder).stdin(Stdio::null());

@@ -42,7 +42,8 @@ pub enum ShimEvent {
     ServerGone,
 }
 
-/// The part of a shim that starts a gdb and reports its end.
+/// The part of a shim that starts a gdb, or the program without a gdb, and reports its end. It traces a program without
+/// a gdb.
 pub struct Shim {
     channel: Channel,
     /// The server's pid; `None` before the server has accepted the shim.

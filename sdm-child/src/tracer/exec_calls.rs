@@ -23,7 +23,8 @@ const PATH_BYTES_MAX: u64 = 4096;
 /// Bits of a file's mode that give its program another user or group.
 const PRIVILEGED: u32 = libc::S_ISUID | libc::S_ISGID;
 
-/// Number of stops at system calls of a new process; 0 for a privileged tracer, which takes no privileges away.
+/// Number of system-call stops at which a new process is checked for the execution of a privileged program. 0 if this
+/// process is root: the kernel then keeps the program's privileges under the tracer.
 pub(super) fn limit() -> u16 {
     match geteuid().is_root() {
         true => 0,

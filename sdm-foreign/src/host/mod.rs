@@ -308,7 +308,8 @@ impl Host {
         known.unwrap_or(process.rank)
     }
 
-    /// The reply to a new server's hello.
+    /// Handles a new server's hello; the first one starts to serve the job. Returns the job's environment, or
+    /// [`FromHost::Failed`] for another version, another or an invalid job, or a failed start.
     fn hello(&mut self, version: u16, job: HostJob) -> FromHost {
         let failed = |text: String| FromHost::Failed { text };
         if version != VERSION {

@@ -20,7 +20,7 @@ const TOOLS_MAX: usize = 256;
 const CHUNK_BYTES: usize = 64 << 10;
 /// Time limit for libpmix's first reply to a tool that has hung up.
 const REPLIES_TAKE: Duration = Duration::from_secs(10);
-/// Maximum pause between two replies of libpmix.
+/// Time for which libpmix's end stays open after the last reply to a tool that has hung up.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// The bytes before a first message: a number, a tag and the message's length.
 const HEADER_BYTES: usize = 16;

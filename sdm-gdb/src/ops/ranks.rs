@@ -413,7 +413,8 @@ async fn list_of(place: &Place<'_>, list: Option<&str>, at: usize) -> Result<Opt
     Ok(copied.map(i64::cast_unsigned))
 }
 
-/// The range of the stack that belongs to the call.
+/// The stack memory of an MPI call: from the stack pointer of frame 0 to that of the call's caller. An end is 0 if its
+/// register cannot be read.
 async fn stack(place: &Place<'_>) -> Result<Range<u64>, Failure> {
     let Place { gdb, thread, .. } = place;
     let mut ends = [0; 2];

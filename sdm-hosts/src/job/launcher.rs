@@ -227,8 +227,7 @@ impl Search {
         self.of_words(server, source, job.processes)
     }
 
-    /// The job with this PMIx namespace. This user's servers on this machine are queried one after another. A server of
-    /// another user is queried only if the target names it.
+    /// Finds the job with this PMIx namespace. Queries this user's PMIx servers on this machine, one after another.
     pub(super) fn of_namespace(&self, wanted: &str) -> Result<Job, JobError> {
         let mut known = Vec::new();
         let mine = |it: &&Process| it.is_of(self.uid);

@@ -53,9 +53,9 @@ struct RankLayout {
 /// The means to find a process's rank in its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RankSource {
-    /// Offset of the rank in the process object; the job's number precedes it.
+    /// Offset of the rank in the process's object; the job's number precedes it.
     Number(usize),
-    /// Position of the process object among these addresses.
+    /// The rank is the position of the process's object in this list of addresses.
     Place(Vec<u64>),
 }
 

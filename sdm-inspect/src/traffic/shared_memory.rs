@@ -14,10 +14,12 @@ const BYTES_MAX: usize = 64 << 20;
 /// Number of pages read at once.
 const CHUNK: usize = 16;
 
-/// Adds the contents of shared memory to the hash: the resident pages that the process can write to. No page is paged
-/// in. A page that the process has not touched is left out, as the process has not seen what others have written to it.
+/// Adds at most [`BYTES_MAX`] bytes of shared memory to the hash, smallest mappings first. Only resident pages of
+/// writable mappings are read, and no page is paged in. A page that the process has not touched is left out, as the
+/// process has not seen what others have written to it.
 ///
-/// # Errors [`io::Error`] if the process has ended, or may not be read.
+/// # Errors
+/// [`io::Error`] if the process has ended, or may not be read.
 pub(super) fn add(pid: i32, hash: &mut Xxh3Default) -> io::Result<()> {
     let process = proc::of(pid).living();
     let memory = File::open(process.path("mem"))?;

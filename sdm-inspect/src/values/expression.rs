@@ -1,4 +1,5 @@
-//! Expressions of variables in C syntax, and the part of Fortran's syntax that is the same.
+//! Evaluates expressions over variables in C syntax. Those of Fortran may have `+`, `-`, `*`, `/`, elements `a(i)`
+//! and components `a%b`.
 
 use gimli::UnitOffset;
 

@@ -194,8 +194,9 @@ impl LineEdit {
         }
     }
 
-    /// Completes the text before the cursor with the common prefix of these words, which begin at `from`.
-    /// Returns the list as text if there are several.
+    /// Completes the text before the cursor, from byte `from` on, with the common prefix of the words that fit. Adds a
+    /// blank after the only word, unless the word can be continued. Returns the words as text if several fit and their
+    /// prefix adds nothing; otherwise `None`.
     pub(crate) fn complete(&mut self, from: usize, words: &[String]) -> Option<String> {
         let typed = self.text.get(from..self.at)?.to_owned();
         let is_plain = |word: &&String| printable(word.as_bytes()) == **word;

@@ -91,7 +91,7 @@ pub struct LocalEnd {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct NotOpened {
-    /// The reason, as text for the user.
+    /// The reason why no other session could be opened, as text for the user.
     pub reason: String,
 }
 

@@ -160,8 +160,9 @@ impl Profile {
         stacks.filter(|(_, times, _)| *times > 0).collect()
     }
 
-    /// Groups tasks by their most frequent call stack, largest class first. Tasks whose stack never changed are in
-    /// classes of their own.
+    /// Groups tasks by their most frequent call stack, compared without lines, largest class first. Tasks whose stack
+    /// never changed are in classes of their own. If there are more than [`CLASSES_MAX`] classes, the smallest ones
+    /// become one class without a stack, which is last.
     #[must_use]
     pub fn classes(&self) -> Vec<ProfileClass> {
         // Stacks that differ only in their lines are one place. Each place keeps its stacks with lines.

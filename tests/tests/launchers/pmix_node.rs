@@ -1,4 +1,4 @@
-//! The PMIx server of a session in the role of its node's server, and its information on the node's clusters.
+//! The PMIx server of a session in the role of its node's server, and the queues of SDM's clusters that tools list.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,5 +1,5 @@
-//! Tests whose set-up needs root: hosts in network namespaces with an sshd each, and a Slurm. `sdm` itself runs as an
-//! ordinary user in them as well.
+//! Tests whose set-up needs root: hosts in network namespaces with an sshd each, Slurm and Grid Engine. `sdm` itself
+//! runs as an ordinary user in them as well.
 
 mod gridengine_cluster;
 mod neighbours;

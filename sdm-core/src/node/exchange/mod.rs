@@ -343,7 +343,8 @@ impl Node {
         self.exchanges.open.iter().position(|it| it.id == *id)
     }
 
-    /// Index of an exchange, which is created if it is new. `None` if it is new and [`EXCHANGES_MAX`] are under way.
+    /// Index of an exchange, which is created if it is new. A new exchange drops those of the same tasks whose numbers
+    /// are smaller by two or more. `None` if it is new and [`EXCHANGES_MAX`] are under way.
     fn exchange_of(&mut self, id: &ExchangeId) -> Option<usize> {
         if let Some(at) = self.position_of(id) {
             return Some(at);

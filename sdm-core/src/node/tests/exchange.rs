@@ -1,5 +1,5 @@
-//! Tests of exchanges and datagrams: under any faults of the tree, an exchange delivers the data of all tasks to all
-//! servers exactly once.
+//! Tests of exchanges and datagrams. An exchange delivers the data of its tasks to each of them exactly once, also if a
+//! server is adopted meanwhile; it fails if a task is lost. A datagram is delivered or returned.
 
 use bytes::Bytes;
 use sdm_idset::{IdSet, TaskId};

@@ -177,7 +177,7 @@ impl OpenCommands {
         Some(open)
     }
 
-    /// Adds tasks that a running task has spawned.
+    /// Adds tasks that task `by` has spawned to the open run commands that include `by`.
     pub(crate) fn join(&mut self, by: u32, tasks: &IdSet) {
         let runs = self.open.values_mut().filter(|open| open.run);
         for open in runs.filter(|open| open.gathered.to.contains(TaskId(by))) {

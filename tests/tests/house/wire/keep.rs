@@ -1,4 +1,4 @@
-//! Sample values of every command with all its fields, and of the settings of a backend.
+//! Sample values of every frame that a terminal and a keeper send each other.
 
 use sdm_keep::{Frame, Size, send};
 

@@ -1,4 +1,5 @@
-//! The bytes of everything that members, or a terminal and a keeper, send each other, stored in files, so that no change goes unnoticed.
+//! The bytes of everything that members, or a terminal and a keeper, send each other. They are stored in files, so that
+//! no change goes unnoticed.
 //!
 //! `tests/golden/wire` has a file for each kind of bytes, with an entry for each variant. An entry may be added
 //! without raising [`WIRE_VERSION`]: an older member answers `bad_command` to an unknown command. Bytes that have
