@@ -145,7 +145,7 @@ fn run() -> Result<()> {
         let client = stream(&arguments)?
             .map(|stream| Ok::<_, io::Error>((stream.try_clone()?, stream)))
             .transpose()
-            .context("cannot set up the socket")?;
+            .context("cannot set up the connection to the client")?;
         return Err(external::become_it(program, client).into());
     };
     let manager: Box<dyn Manager> = match kind {
@@ -171,8 +171,10 @@ fn run() -> Result<()> {
             let stream = UnixStream::from(stream);
             stream
                 .set_nonblocking(true)
-                .context("cannot set up the socket")?;
-            let output = stream.try_clone().context("cannot set up the socket")?;
+                .context("cannot set up the connection to the client")?;
+            let output = stream
+                .try_clone()
+                .context("cannot set up the connection to the client")?;
             Client {
                 input: Box::new(stream),
                 output: Box::new(output),

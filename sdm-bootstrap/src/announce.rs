@@ -98,15 +98,17 @@ impl fmt::Display for Refusal {
 #[error("invalid announcement: {what}: {text:?}")]
 pub struct AnnouncementError {
     /// The fault of the text.
-    pub what: &'static str,
+    pub what: String,
     /// The invalid text, cut to a printable length.
     pub text: String,
 }
 
 impl AnnouncementError {
-    fn new(what: &'static str, text: &str) -> Self {
-        let text = text.chars().take(80).collect();
-        Self { what, text }
+    fn new(what: impl Into<String>, text: &str) -> Self {
+        Self {
+            what: what.into(),
+            text: text.chars().take(80).collect(),
+        }
     }
 }
 
@@ -178,12 +180,11 @@ fn parse_exact(text: &str) -> Result<Announcement, AnnouncementError> {
         .ok_or_else(|| AnnouncementError::new("the line is not an announcement of sdm", text))?;
     let mut words = rest.split(' ');
     let server = number(words.next().unwrap_or_default(), "server number")?;
-    if server > u64::from(ServerId::SERVER_MAX.0) {
-        return Err(AnnouncementError::new(
-            "the server number is out of range",
-            rest,
-        ));
-    }
+    let max = ServerId::SERVER_MAX.0;
+    let server = u32::try_from(server)
+        .ok()
+        .filter(|it| *it <= max)
+        .ok_or_else(|| AnnouncementError::new(format!("the server number is above {max}"), rest))?;
     let host = field(words.next(), "host=", text)?;
     let port = number(field(words.next(), "port=", text)?, "port")?;
     let pid = number(field(words.next(), "pid=", text)?, "pid")?;
@@ -194,14 +195,14 @@ fn parse_exact(text: &str) -> Result<Announcement, AnnouncementError> {
             word,
         ));
     }
-    let server = u32::try_from(server)
-        .map_err(|_| AnnouncementError::new("the server number is out of range", rest))?;
     let port = u16::try_from(port)
-        .map_err(|_| AnnouncementError::new("the port is out of range", rest))?;
+        .map_err(|_| AnnouncementError::new(format!("the port is above {}", u16::MAX), rest))?;
     let pid = u32::try_from(pid)
         .ok()
         .filter(|&pid| pid != 0)
-        .ok_or_else(|| AnnouncementError::new("the pid is out of range", rest))?;
+        .ok_or_else(|| {
+            AnnouncementError::new(format!("the pid is 0 or above {}", u32::MAX), rest)
+        })?;
     Ok(Announcement {
         server,
         host: parse_host(host)?,

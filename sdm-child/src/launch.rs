@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrapper_restores_environment_and_signals() {
+    fn wrapper_arguments_carry_environment_and_signals() {
         let spec = StartSpec {
             args: vec![b"a b".to_vec(), Vec::new()],
             environment: vec![

@@ -171,7 +171,7 @@ impl Machine {
                     "/proc is mounted with hidepid={value}: processes of other users, and your protected ones, are \
                      invisible"
                 ),
-                "your own jobs are found as usual; if a process is reported missing, ask its owner or root",
+                "sdm finds your own jobs as usual; if it reports a process as missing, its owner or root must run sdm",
             ),
         }
     }

@@ -275,7 +275,7 @@ fn hydra_reports_a_bad_option() {
 }
 
 #[test]
-fn failed_launch_names_the_program_and_leaves_nothing() {
+fn failed_launch_names_its_cause() {
     let local = find("local").unwrap();
     let check = |spec: &LaunchSpec, expect: &str| {
         let error = local.launch(spec).err().unwrap().to_string();

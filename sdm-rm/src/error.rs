@@ -59,7 +59,7 @@ pub enum RmError {
         said: String,
     },
     /// The background process has not answered in time.
-    #[error("cluster '{name}': no answer within {seconds} s")]
+    #[error("cluster '{name}': its background process has not answered within {seconds} s")]
     NoAnswer {
         /// The cluster.
         name: String,

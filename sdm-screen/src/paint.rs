@@ -38,7 +38,7 @@ const HELP: &[&str] = &[
     "jobs         Enter stacks, diagnose, debug, logs, show",
     "             n submit  c cancel  h hold  r release  l logs",
     "             d describe  o sort  O reverse  m mine only",
-    "process      Tab output   G follow the output",
+    "process      Tab to the output   G follow the output",
     "y copy the selection      P next colours",
     "Ctrl-Z suspend  Ctrl-L redraw  q or Ctrl-C quit",
 ];
@@ -358,7 +358,9 @@ impl Top {
             (View::Process, true) => {
                 "arrows PgUp PgDn  G follow  y copy  Tab processes  Esc jobs  ? help  q"
             }
-            (View::Process, false) => "Esc jobs  Tab output  Enter do  l logs  c cancel  ? help  q",
+            (View::Process, false) => {
+                "Esc jobs  Tab output  Enter actions  l logs  c cancel  ? help  q"
+            }
         }
     }
 

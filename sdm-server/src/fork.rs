@@ -62,7 +62,7 @@ fn nobodys_key() -> SessionKey {
 fn be_a_server(forker: Pid) -> Result<()> {
     setsid().context("sdm-server: cannot open a new session (setsid)")?;
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
-        .context("sdm-server: cannot watch the launcher")?;
+        .context("sdm-server: cannot request a signal at the end of its parent process (prctl)")?;
     if getppid() != forker {
         bail!("sdm-server: the parent process has ended");
     }

@@ -86,8 +86,9 @@ pub(crate) fn meet(
         }
         match connect(socket.as_raw_fd(), &address) {
             Ok(()) => {
-                let channel = Channel::new(socket)
-                    .context("cannot use the connection to the sdm-server of this host's ranks")?;
+                let channel = Channel::new(socket).context(
+                    "sdm-shim: cannot use its connection to the sdm-server of this host's ranks",
+                )?;
                 return Ok(Role::Shim(channel));
             }
             // The server's socket is bound but not listening yet, or its backlog is full.
@@ -259,7 +260,7 @@ pub(crate) fn be_a_shim(
     let signals = starter.follow(&[Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
     let signals = signals.context("cannot watch the launcher")?;
     let shim = Shim::new(channel, rank, config)
-        .context("cannot use the connection to the sdm-server of this host's ranks")?;
+        .context("sdm-shim: cannot use its connection to the sdm-server of this host's ranks")?;
     let process = ShimProcess {
         shim,
         rank,

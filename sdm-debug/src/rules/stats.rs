@@ -13,6 +13,9 @@ use super::number::{Number, Parsed, parse};
 use super::rule_numbers::RULE_STATS;
 use crate::{Reply, wire};
 
+/// The error for a histogram whose bins cannot be decoded.
+const INVALID_BINS: Rejected = Rejected("the encoded statistics have invalid histogram bins");
+
 /// Statistics of the numbers that tasks answered.
 ///
 /// Merged payload: `fe 02`, counts, the sums (`i128` and `f64`, little-endian), mean and squared deviations, the
@@ -390,7 +393,7 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<Stats, Rejected> {
         0 => None,
         18 => {
             let params: [u8; 18] = reader.fixed()?;
-            let bins = Bins::decode(&params).ok_or(Rejected("the histogram bins are invalid"))?;
+            let bins = Bins::decode(&params).ok_or(INVALID_BINS)?;
             let mut histogram = Histogram::new(bins);
             histogram.below = reader.number()?;
             histogram.above = reader.number()?;
@@ -399,7 +402,7 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<Stats, Rejected> {
             }
             Some(histogram)
         }
-        _ => return Err(Rejected("the histogram bins are invalid")),
+        _ => return Err(INVALID_BINS),
     };
     reader.end()?;
     Ok(Stats {

@@ -113,7 +113,10 @@ fn serve(calls: &calls::Calls) -> Result<()> {
                 }
             }
         }
-        match input.read(&mut bytes).context("cannot read the request")? {
+        match input
+            .read(&mut bytes)
+            .context("cannot read the request of sdm from standard input")?
+        {
             0 => return Ok(()),
             count => frames.push(&bytes[..count]),
         }

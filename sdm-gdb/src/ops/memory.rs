@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn registers_have_value_and_raw_form() {
+    fn integer_registers_show_raw_form_and_value() {
         for (raw, natural, expect) in [
             ("0x1c", "28", "0x1c  28"),
             ("0x0", "0", "0x0  0"),

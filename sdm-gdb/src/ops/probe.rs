@@ -183,7 +183,11 @@ async fn look(
         // This is the last probe.
         let mut found = TaskWaits::default();
         if let Err(failure) = waits(gdb, &threads, &mut found).await {
-            tell_missing(gdb, "calls of the process and their arguments", failure)?;
+            tell_missing(
+                gdb,
+                "the calls in which the threads of this process wait, with their arguments,",
+                failure,
+            )?;
         }
         probe.waits = Some(found);
         world_rank::check(gdb, thread.id).await;

@@ -101,8 +101,9 @@ fn task_continues_after_gdb_failed_to_list_arguments() {
             (&*call.function, &call.arguments[..]),
             ("MPI_Recv", &[][..])
         );
-        let said =
-            format!("calls of the process and their arguments could not all be read: {reason}");
+        let said = format!(
+            "the calls in which the threads of this process wait, with their arguments, could not all be read: {reason}"
+        );
         let told = sdm_debug::Event::Notice { text: said };
         assert!(scene.events.contains(&told), "{:?}", scene.events);
         scene.command(2, Command::Continue);

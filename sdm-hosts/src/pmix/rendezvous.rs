@@ -55,7 +55,7 @@ pub enum RejectedFile {
     #[error("not a rendezvous file of a PMIx server")]
     NoServer,
     /// The server has ended.
-    #[error("the server of this file, process {0}, has ended")]
+    #[error("the PMIx server of this file, process {0}, has ended")]
     Ended(i32),
     /// The server of the rendezvous file belongs to another user.
     #[error("process {pid} belongs to {owner}")]

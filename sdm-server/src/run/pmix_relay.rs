@@ -142,7 +142,7 @@ impl Server {
                 Ok(ServerMessage::Abort(abort)) => return self.end_aborted(abort),
                 Err(error) => {
                     return tracing::error!(
-                        "cannot decode a message of rank {}: {error}",
+                        "dropped a PMIx datagram from the sdm-server of rank {}: cannot decode it: {error}",
                         letter.from
                     );
                 }

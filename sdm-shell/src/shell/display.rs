@@ -22,7 +22,7 @@ pub(super) async fn display(
     if session.read(|model| model.displays.is_full()) {
         return session.complain(
             format!("display: {DISPLAYS_MAX} expressions are displayed, no more are allowed"),
-            "",
+            "`undisplay N` removes one",
         );
     }
     let number = session.edit(|model| model.displays.add(display));

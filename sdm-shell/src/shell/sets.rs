@@ -149,11 +149,13 @@ pub(super) async fn define_set(
     if is_full {
         return session.complain(
             format!("defset: {NAMED_MAX} sets are defined, no more are allowed"),
-            "",
+            "`undefset NAME` removes one",
         );
     }
     if tasks.is_empty() {
-        session.say(&format!("the set @{name} contains no rank"));
+        session.say(&format!(
+            "defset: the set @{name} is defined, but contains no rank"
+        ));
     }
     session.edit(|model| model.sets.named.insert(name, tasks));
     Verdict::Done

@@ -27,7 +27,7 @@ pub(super) fn lines(page: &Page<'_>, gathered: &Gathered) -> Vec<String> {
     }
     answers(page, gathered, own, &mut lines);
     if !gathered.others.is_empty() {
-        let text = "too many different answers; select fewer ranks";
+        let text = "answers not shown, because too many differ; select fewer ranks";
         lines.push(page.said(&gathered.others, text, false));
     }
     failures(page, &gathered.failed, &mut lines);

@@ -42,12 +42,9 @@ pub(super) fn sets(page: &Page<'_>, rows: &[SetRow]) -> Vec<String> {
 pub(super) fn usage(page: &Page<'_>, tasks: &IdSet, usage: &TotalUsage) -> Vec<String> {
     let all = amount(usage.resident_bytes);
     let said = match usage.count {
-        1 => format!(
-            "{all} in memory, at most {} so far",
-            amount(usage.peak_bytes)
-        ),
+        1 => format!("{all} of memory in use, peak {}", amount(usage.peak_bytes)),
         count => format!(
-            "{all} in memory, {} each on average, at most {} of one so far",
+            "{all} of memory in use, {} per rank on average, peak of one rank {}",
             amount(usage.resident_bytes / count.max(1)),
             amount(usage.peak_bytes)
         ),

@@ -47,7 +47,10 @@ pub(super) fn processes(args: &PsArgs) -> Result<u8, ClusterError> {
         true => Shown::Json(json(answers, &chosen)),
         false => Shown::Table(
             table(answers),
-            "the resource manager reports no processes of this job",
+            format!(
+                "the resource manager lists no processes of job {}:{}",
+                chosen.cluster, chosen.job
+            ),
         ),
     })
 }

@@ -36,7 +36,10 @@ pub(super) fn show(args: &ShowArgs) -> Result<u8, ClusterError> {
         let found = found(answers, name);
         match args.list.json {
             true => Shown::Json(found.iter().map(Found::json).collect()),
-            false => Shown::Table(table(&found, answers), "the element no longer exists"),
+            false => Shown::Table(
+                table(&found, answers),
+                "the element no longer exists".to_owned(),
+            ),
         }
     })
 }

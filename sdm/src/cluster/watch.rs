@@ -24,7 +24,10 @@ pub(super) const CLEARED: &[u8] = b"\x1b[H\x1b[2J";
 pub(super) fn shown(args: &ListArgs, which: Which) -> Result<u8, ClusterError> {
     let make = |answers: &[Answer]| match args.json {
         true => Shown::Json(which.json(answers)),
-        false => Shown::Table(which.table(answers, times::now()), which.nothing()),
+        false => Shown::Table(
+            which.table(answers, times::now()),
+            which.nothing().to_owned(),
+        ),
     };
     list(args, &[Look::at(which.kinds())], make)
 }
@@ -32,7 +35,7 @@ pub(super) fn shown(args: &ListArgs, which: Which) -> Result<u8, ClusterError> {
 /// The output for the managers' answers.
 pub(super) enum Shown {
     /// A table, and the text for an empty one.
-    Table(Table, &'static str),
+    Table(Table, String),
     /// A document.
     Json(Value),
 }

@@ -114,7 +114,7 @@ fn sdm_with_closed_output_exits_as_by_sigpipe() {
 
 /// A file that cannot be written is reported, also by the exit code, and no partial file is left.
 #[test]
-fn a_full_disk_leaves_no_empty_file() {
+fn full_disk_leaves_no_empty_output_file() {
     let (place, elsewhere) = (Place::new(), Place::new());
     let work = elsewhere.compile("work", Compiler::C);
     // A full disk has room only for an empty file.

@@ -235,7 +235,7 @@ fn diagnosis_and_samples_need_no_gdb() {
 
 /// The output of `info memory` counts three ranks.
 fn assert_memory_of_three(shown: &str) {
-    for part in ["each on average", "rank 0: ", "rank 1: ", "rank 2: "] {
+    for part in ["per rank on average", "rank 0: ", "rank 1: ", "rank 2: "] {
         assert!(shown.contains(part), "no {part:?} in {shown}");
     }
 }

@@ -48,7 +48,9 @@ impl LocalMachine for ConsoleMachine {
 
     fn start(&mut self, line: &str) -> io::Result<Box<dyn LocalProcess>> {
         if line.is_empty() {
-            return Err(io::Error::other("there is no terminal for a shell here"));
+            return Err(io::Error::other(
+                "`shell` needs a command here: the console of an editor has no terminal",
+            ));
         }
         let mut process = programs::user_shell(line);
         process.stdin(Stdio::null());

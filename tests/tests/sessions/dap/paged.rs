@@ -158,7 +158,7 @@ fn page_and_editor_debug_the_same_session() {
 }
 
 #[test]
-fn page_shown_anew_follows_the_editor_until_the_end() {
+fn page_follows_the_editor_and_new_page_gets_kept_state() {
     let place = Place::new();
     let (mut editor, mut page) = begin(&place, &["steps"]);
     // What the editor does is on the page.
