@@ -111,6 +111,8 @@ fn main() -> ExitCode {
     }
 }
 
+const NO_CLIENT: &str = "cannot set up the connection to the client";
+
 fn run() -> Result<()> {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     let words: Vec<&OsStr> = words.iter().map(|word| word.as_os_str()).collect();
@@ -145,7 +147,7 @@ fn run() -> Result<()> {
         let client = stream(&arguments)?
             .map(|stream| Ok::<_, io::Error>((stream.try_clone()?, stream)))
             .transpose()
-            .context("cannot set up the connection to the client")?;
+            .context(NO_CLIENT)?;
         return Err(external::become_it(program, client).into());
     };
     let manager: Box<dyn Manager> = match kind {
@@ -161,32 +163,31 @@ fn run() -> Result<()> {
         ManagerType::Hydra => Box::new(Local::new("hydra", Some(&HYDRA))?),
         ManagerType::Prrte => Box::new(Prrte::new()?),
     };
-    let client = match stream(&arguments)? {
-        None => Client {
-            input: Box::new(io::stdin().lock()),
-            output: Box::new(io::stdout().lock()),
-        },
-        // Of which kind a socket is makes no difference any more.
-        Some(stream) => {
-            let stream = UnixStream::from(stream);
-            stream
-                .set_nonblocking(true)
-                .context("cannot set up the connection to the client")?;
-            let output = stream
-                .try_clone()
-                .context("cannot set up the connection to the client")?;
-            Client {
-                input: Box::new(stream),
-                output: Box::new(output),
-            }
-        }
-    };
+    let client = client(&arguments)?;
     let worker = Worker::start(manager).context("cannot start the manager's thread")?;
     let ids = match arguments.ids {
         Ids::Number => IdForm::Numbers,
         Ids::Text => IdForm::Texts,
     };
     serve(client, worker, ids).context("the connection to the client has failed")
+}
+
+/// The connection to the client: the socket that the arguments name, or the standard streams.
+fn client(arguments: &Arguments) -> Result<Client> {
+    let Some(stream) = stream(arguments)? else {
+        return Ok(Client {
+            input: Box::new(io::stdin().lock()),
+            output: Box::new(io::stdout().lock()),
+        });
+    };
+    // Of which kind a socket is makes no difference any more.
+    let stream = UnixStream::from(stream);
+    stream.set_nonblocking(true).context(NO_CLIENT)?;
+    let output = stream.try_clone().context(NO_CLIENT)?;
+    Ok(Client {
+        input: Box::new(stream),
+        output: Box::new(output),
+    })
 }
 
 /// Serves a GridRPC client as an invoke server. Of its options only `-l FILE`, the log, has an effect; unknown ones are
