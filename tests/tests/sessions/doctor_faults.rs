@@ -73,7 +73,7 @@ fn kernel_restrictions_are_found() {
         (scope(3), bad(check, "no process can be debugged", "reboot")),
         (
             hidden,
-            unknown(Check::Hidepid, "hidepid=", "ask its owner or root"),
+            unknown(Check::Hidepid, "hidepid=", "its owner or root must run sdm"),
         ),
     ];
     for (planting, expected) in cases {
