@@ -10,7 +10,7 @@ CALLER = os.geteuid()
 loading = []
 told = set()
 ask = gdb.current_objfile
-# What a script asks for in order to know whom it is for; gdb answers it for its own loading only.
+# The object file that a script is for; gdb answers it for its own loading only.
 gdb.current_objfile = lambda: loading[-1] if loading else ask()
 
 def named(uid):
@@ -110,7 +110,7 @@ def doubt(script, known, name):
 def opened(path):
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb")
 
-# What is in a file, where it may be executed.
+# The content of a file, if it may be executed.
 def trusted(path, objfile, bytes_max=SCRIPT_BYTES_MAX):
     real = os.path.realpath(path)
     # It is looked at before it is opened, as that can keep a reader waiting, and again, as it may be another file by then.
@@ -177,7 +177,7 @@ def load_section(path, objfile):
             name, _, text = text.partition(b"\n")
             load(run_python, text, path, objfile)
         elif kind == b"\x01":
-            # What Python 2 has for text is bytes.
+            # A text of Python 2 is bytes.
             name = text if str is bytes else os.fsdecode(text)
             places = [os.getcwd()] + folders("directories")
             paths = [os.path.join(place, name) for place in places]

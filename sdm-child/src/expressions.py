@@ -14,7 +14,7 @@ class Function(gdb.Function):
         except (Wrong, gdb.error) as error:
             raise gdb.GdbError(str(error))
 
-# What a Fortran pointer or allocatable scalar holds, and any other value itself.
+# The target of a Fortran pointer or allocatable scalar, and any other value itself.
 def held(value):
     kind = value.type.strip_typedefs()
     if not is_fortran():

@@ -186,7 +186,7 @@ def owned(pointer):
     value = pointer.dereference()
     return plain(value.cast(value.dynamic_type))
 
-# What a container or a counted object of Rust's library holds.
+# The values in a container or a counted object of Rust's library.
 def rust(value):
     held, data = HELD.match(value.type.name), None
     if held and "dyn " not in value.type.name:
@@ -333,7 +333,7 @@ def fortran(value):
 def is_length(name, names):
     return name.startswith("_") and name.endswith("_length") and name[1:-len("_length")] in names
 
-# What a pointer points to, by `show`; a null pointer as gdb shows it.
+# The target of a pointer, by `show`; a null pointer as gdb shows it.
 def pointed(value, show):
     if int(value) == 0:
         return "0x0"

@@ -21,13 +21,13 @@ struct window_access {
 static struct turn { uint64_t window, count, number; int32_t world; } starts[TURNS_MAX], posts[TURNS_MAX];
 static int start_count, post_count;
 
-/* What the rank of the memory tells of a pair. */
+/* The report of a pair by the rank of the memory. */
 struct verdict_of_pair { int64_t from, to; int32_t world, index, other_rank, other_index; uint16_t other_function; uint8_t is_unlike; };
 
 static struct window_access accesses[ACCESSES_MAX];
 static struct verdict_of_pair pair_verdicts[VERDICTS_MAX];
 static struct { uint64_t name; MPI_Win window; struct extent memory; int unit, is_dynamic; } units[UNITS_MAX];
-/* What was ever attached to dynamic windows. */
+/* Memory that was ever attached to dynamic windows. */
 static struct region { uint64_t name; int64_t start, end; } regions[UNITS_MAX];
 static int region_count;
 static int access_count, verdict_count, origin_count, has_read;
@@ -138,7 +138,7 @@ static int *worlds_of(MPI_Group group, int *count)
     return memcpy(own, found, *count * sizeof *own);
 }
 
-/* How many epochs of MPI_Win_start a target has had. */
+/* Number of epochs of MPI_Win_start that a target has had. */
 static uint64_t starts_of(uint64_t window, int world)
 {
     for (int i = start_count - 1; i >= 0; i--)
@@ -337,7 +337,7 @@ static int is_conflict(const struct window_access *a, const struct window_access
     return a->origin == b->origin ? a->segment == b->segment : a->mode != ALONE;
 }
 
-/* What is wrong with an access: another one, or that its place is not attached. */
+/* Keeps the error of an access: it conflicts with another one, or its memory is not attached. */
 static void keep_verdict(const struct window_access *one, const struct window_access *other)
 {
     struct verdict_of_pair made = {.from = one->disp, .to = one->disp + one->length, .world = one->origin, .index = one->index, .other_rank = NOBODY};

@@ -16,7 +16,7 @@ static int check_handle(struct call *call, enum kind kind, uint64_t handle, cons
     return 0;
 }
 
-/* What is to be freed. */
+/* Checks a handle that is to be freed. */
 static void check_free(struct call *call, enum kind kind, uint64_t handle, const char *name)
 {
     if (kind == INFO && is_null(kind, handle))
@@ -67,7 +67,7 @@ static int check_type(struct call *call, MPI_Datatype type, const char *name)
 
 enum side { DESTINATION, SOURCE, ROOT };
 
-/* How many ranks there are on the other side of a communicator. */
+/* Number of ranks on the other side of a communicator. */
 static int peers(MPI_Comm comm, int *is_inter)
 {
     int size = 0;
@@ -175,7 +175,7 @@ static void check_split(struct call *call, MPI_File file, int begins)
         report(call, BAD_SPLIT, NULL, "no split collective call of the file has begun");
 }
 
-/* What each rank gets or gives, where there is a count for each. */
+/* The part of each rank, where there is a count for each. */
 static void check_counts(struct call *call, MPI_Comm comm, const void *buffer, const int *counts, const char *name, const MPI_Datatype *types, const char *types_name)
 {
     int is_between = 0, size = peers(comm, &is_between);
@@ -189,7 +189,7 @@ static void check_counts(struct call *call, MPI_Comm comm, const void *buffer, c
     }
 }
 
-/* What is sent and what is received by one call. */
+/* The buffers that one call sends and receives. */
 static void check_aliases(struct call *call, struct extent send, struct extent receive)
 {
     if (send.start && receive.start && overlap(send, receive))

@@ -3,7 +3,7 @@
  * parent's name, of how many calls that had, and of its first rank. */
 enum { SEQUENCES_MAX = 4096, GROUPS_MAX = 1024, STEPS_MAX = 16384, DIFFERENT_MAX = 16, RANKS_TEXT = 60, OTHER_REDUCTION = 255 };
 
-/* What all ranks give to a call alike: the first numbers of all. */
+/* Arguments that all ranks give to a call alike: the first numbers of all. */
 enum alike { NOTHING_ALIKE, RECVCOUNTS, DIMENSIONS, EDGES, ACCESS, BYTES, OFFSET, ATOMICITY, ASSERTION, VIEW, HIGH, AMOUNTS, FIRST_MAX = 6 };
 struct parts { uint64_t hash; int64_t first[FIRST_MAX]; int32_t count; uint8_t what; };
 /* `operator` is where the function of an operator of the program's own is: its file in the upper half. */
@@ -57,7 +57,7 @@ static const char *const REDUCTIONS[] = {"none", "MPI_MAX", "MPI_MIN", "MPI_SUM"
 /* Ranks of one host hold their calls against each other at once, by memory that they share: the first one that makes a call says in the
  * place of that call what it is. A place that another call takes in the meantime only means that nothing is said. */
 enum { LIVE_MAX = 4096, WRITING = 2, TRIES_MAX = 1000 };
-/* What is compared beside the calls of a number has this times a small number more. */
+/* Other data of a call are compared under its number plus a small multiple of this. */
 #define BETWEEN ((uint64_t)1 << 60)
 struct live { uint64_t key, name, number; int32_t rank; struct step step; };
 
@@ -228,7 +228,7 @@ static struct parts more_values(struct parts it, const int *values, int count)
     return it;
 }
 
-/* How many bytes each rank gives. */
+/* Number of bytes that each rank gives. */
 static struct parts more_amounts(struct parts it, const int *counts, MPI_Datatype type, int count)
 {
     uint64_t size = bytes_of(1, type);

@@ -1,6 +1,6 @@
 /* At the end both sides of each pair of ranks hold their lists of messages against each other. */
 
-/* What two ranks tell each other of a list. */
+/* Data about a list that two ranks exchange. */
 struct parcel { uint64_t comm, total, host; int32_t tag; uint8_t is_receive, is_broken, has_times; uint16_t kept; };
 
 /* Ranks of one host have one clock. */
@@ -42,7 +42,7 @@ static size_t pack_messages(int world, char *into)
     return used;
 }
 
-/* What is wrong with a message that was sent so and received so; 0 where nothing is known to be. */
+/* The error of a message that was sent so and received so; 0 if none is known. */
 static int wrong_message(const struct message *send, const struct message *receive, int is_pair)
 {
     struct signature a = send->signature, b = receive->signature;

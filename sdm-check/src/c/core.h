@@ -31,7 +31,7 @@ struct call {
     uint64_t time;
 };
 
-/* What the errors are. docs/check.md has a section for each. */
+/* The errors. docs/check.md has a section for each. */
 enum {
     NULL_HANDLE = 101, FREED_HANDLE = 102, NEGATIVE_COUNT = 103, UNCOMMITTED = 104, RANK_RANGE = 105, TAG_RANGE = 106,
     NULL_BUFFER = 107, ALIASED = 108, BAD_IN_PLACE = 109, WRONG_KIND = 110, BAD_OPERAND = 111, REFUSED = 112, BAD_COLOR = 113, BAD_PART = 114, UNBUFFERED = 115, BAD_SPLIT = 116,
@@ -62,7 +62,7 @@ __attribute__((noinline, visibility("default"))) void sdm_check_error(const char
     __asm__ volatile("" : : "r"(text) : "memory");
 }
 
-/* How far the program is, for a debugger that was away: 1 from MPI_Init on, 2 from MPI_Finalize on. */
+/* Progress of the program, for a debugger that was away: 1 from MPI_Init on, 2 from MPI_Finalize on. */
 __attribute__((visibility("default"))) volatile int sdm_check_stage;
 
 /* The process that traces this one; 0 for none. */
@@ -139,7 +139,7 @@ static enum caller caller_of(void *address)
 static void *python_site(void *from);
 static void name_python_places(char *text, size_t room);
 
-/* Where the program has called: behind MPI's library for Fortran. */
+/* The place of the program's call: behind MPI's library for Fortran. */
 static void *site(const struct call *call)
 {
     void *line = has_modules ? python_site(call->from) : NULL;

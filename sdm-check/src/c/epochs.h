@@ -1,7 +1,7 @@
 /* Epochs: which accesses to a window the calls before allow. */
 enum { WINDOWS_MAX = 256, LOCKS_MAX = 64, MEMBERS_MAX = 4096 };
 
-/* What a rank gives to a window. */
+/* The memory that a rank gives to a window. */
 struct share { int64_t bytes, unit; };
 
 struct epochs {

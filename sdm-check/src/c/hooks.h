@@ -1,7 +1,7 @@
-/* What is done before and behind certain functions. The wrappers call what is here by its name. */
+/* Actions before and after certain functions. The wrappers call them by their names. */
 static void forget_ourselves(void)
 {
-    /* What the program starts is not checked. */
+    /* Processes that the program starts are not checked. */
     const char *own = getenv("SDM_CHECK"), *all = getenv("LD_PRELOAD");
     if (own && all && !strncmp(all, own, strlen(own))) {
         const char *rest = all + strlen(own);
@@ -65,7 +65,7 @@ static void post_Finalize(struct call *call, int rc)
     if (rc != MPI_SUCCESS || finalized)
         return;
     finalized = 1;
-    /* What others free when MPI_COMM_SELF goes is freed by now. */
+    /* Objects that others free with MPI_COMM_SELF are freed by now. */
     report_leaks(call, COMMUNICATOR, MATCHED);
 }
 
@@ -132,7 +132,7 @@ static void pre_Type_create_subarray(struct call *call, int dimensions, const in
             report(call, BAD_PART, NULL, "dimension %d: %d elements from %d on, of an array of %d", i, parts[i], starts[i], sizes[i]);
 }
 
-/* What is packed or unpacked must be within the buffer of packed data. */
+/* The part that is packed or unpacked must be within the buffer of packed data. */
 static void check_room(struct call *call, long long count, MPI_Datatype type, int size, int position)
 {
     uint64_t bytes = type != MPI_DATATYPE_NULL && look_up(DATATYPE, HANDLE(type)).life != FREED ? bytes_of(count, type) : 0;
@@ -168,7 +168,7 @@ static int check_valid_key(struct call *call, int key)
     return key != MPI_KEYVAL_INVALID;
 }
 
-/* What was given before can be asked for, and deleted. */
+/* A value that was set before can be read, and deleted. */
 static void check_key(struct call *call, int key)
 {
     struct object it = look_up(KEY, key);
@@ -280,7 +280,7 @@ static void pre_Request_free(struct call *call, MPI_Request *request)
     free_pending(HANDLE(*request));
 }
 
-/* What is complete by it can be used. */
+/* Buffers whose operations it completes can be used. */
 static void post_Request_get_status(struct call *call, int rc, MPI_Request request, int *flag, MPI_Status *status)
 {
     (void)call, (void)status;

@@ -29,7 +29,7 @@ struct stream {
     struct stream *next;
 };
 
-/* What a message says: its first bytes, and which ranks below 64 may be named in it. Both are of the last one that was received. */
+/* The content of a message: its first bytes, and which ranks below 64 may be named in it. Both are of the last one that was received. */
 static struct content { uint64_t hash, named; } content;
 /* The last receives from MPI_ANY_SOURCE. */
 static struct wildcard { uint64_t comm, order, time, site, activity; int32_t peer, tag; uint16_t function; struct content content; } wildcards[WILDCARDS_MAX];
@@ -185,7 +185,7 @@ static void add_message(MPI_Comm comm, int is_receive, int peer, int tag, struct
         else
             it->is_broken = 1;
     } else {
-        /* What follows is counted, not compared. */
+        /* The elements that follow are counted, not compared. */
         it->is_broken = 1;
     }
     it->last = at > it->last ? at : it->last;
@@ -268,7 +268,7 @@ static void add_pending(const struct pending *it, int peer, int tag)
         unmatched = 1;
 }
 
-/* What a collective operation sends to one rank or receives from it: each must be as long as the other side says. Under the tag IS_PAIR. */
+/* The part that a collective operation sends to one rank or receives from it: each must be as long as the other side says. Under the tag IS_PAIR. */
 static void pair_as(struct call *call, int tag, int function, MPI_Comm comm, int is_receive, int peer, long long count, MPI_Datatype type)
 {
     if (peer < 0 || !is_matched())

@@ -1,4 +1,4 @@
-/* What the neighbours in a topology send each other: each must get as much as the other gives. */
+/* Messages between neighbours in a topology: each must get as much as the other gives. */
 struct neighbours { int count; int *ranks; };
 
 static struct neighbours room_for(int count)
@@ -44,7 +44,7 @@ static struct neighbours distributed_neighbours(MPI_Comm comm, int is_receive)
     return is_receive ? sources : targets;
 }
 
-/* What this rank sends to or receives from its neighbours: each has a count and a type of its own where there are `counts` and `types`.
+/* Parts that this rank sends to or receives from its neighbours: each has a count and a type of its own where there are `counts` and `types`.
  * Which of these is that of which message is not certain between two ranks that are neighbours twice. */
 static void pair_neighbours(struct call *call, int function, MPI_Comm comm, int is_receive, const int *counts, long long count, const MPI_Datatype *types, MPI_Datatype type)
 {

@@ -1,4 +1,4 @@
-/* What the program has made and not yet freed. Handles of MPI's own, and those made before this was loaded, are in no table. */
+/* Objects that the program has made and not yet freed. Handles of MPI's own, and those made before this was loaded, are in no table. */
 enum life { NOTHING, LIVE, FREED, OVER };
 
 struct object {

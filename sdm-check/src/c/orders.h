@@ -40,7 +40,7 @@ static int different(uint64_t *names)
     return found;
 }
 
-/* How many calls all ranks of a communicator have made alike from its first one on; only those that are kept. MPICH 4.0 takes unsigned
+/* Number of calls that all ranks of a communicator have made alike from its first one on; only those that are kept. MPICH 4.0 takes unsigned
  * numbers of 64 bits for signed ones: all are positive. */
 static int64_t alike(const struct sequence *own)
 {

@@ -1,9 +1,9 @@
-/* Where a program in Python has called: its own line, in place of the library that calls MPI for it. */
+/* The place of a Python program's call: its own line, in place of the library that calls MPI for it. */
 enum { PYTHON_PLACES_MAX = 8192, PYTHON_TEXT = 96 };
 static char python_places[PYTHON_PLACES_MAX][PYTHON_TEXT];
 static int python_count;
 
-/* What is used of Python's own library, which the program has, or not. */
+/* Functions of Python's own library, which the program has, or not. */
 static struct {
     int (*Py_IsInitialized)(void), (*PyGILState_Ensure)(void), (*PyFrame_GetLineNumber)(void *);
     void *(*PyEval_GetFrame)(void), *(*PyFrame_GetCode)(void *), *(*PyObject_GetAttrString)(void *, const char *);

@@ -155,7 +155,7 @@ static int set_window(uint64_t request, uint64_t window)
     return found;
 }
 
-/* What an open buffer was for is complete. */
+/* The operation of an open buffer is complete. */
 static void check_unchanged(struct call *call, struct open open, const char *until)
 {
     if (open.sum && depth == 1 && is_there(open.memory) && sum_of(open.memory) != open.sum)
@@ -198,7 +198,7 @@ static void completed(struct call *call, uint64_t before, MPI_Request after, con
 static void check_wait(struct call *call, int count, const MPI_Request *requests)
 {
     struct object first = {0};
-    /* What another thread completes or makes meanwhile can have the same handle. */
+    /* A request that another thread completes or makes meanwhile can have the same handle. */
     int is_alone = level != MPI_THREAD_MULTIPLE || (!unmatched && pthread_equal(pthread_self(), main_thread));
     for (int i = 0; i < count; i++) {
         if (requests[i] == MPI_REQUEST_NULL)

@@ -1,4 +1,4 @@
-/* What has parts: buffers of several ranks, datatypes, topologies, groups, and partitioned messages. */
+/* Objects with parts: buffers of several ranks, datatypes, topologies, groups, and partitioned messages. */
 
 /* One side of a collective call: a part for each rank, or one for all where there are no counts. */
 struct buffer_side { const void *buffer; int count; const int *counts, *places; const MPI_Datatype *types; MPI_Datatype type; };

@@ -168,7 +168,7 @@ static struct signature of_basic(int basic)
     return (struct signature){.hash = (uint64_t)it->same * 0xd6e8feb86659fd93u, .elements = 1, .basic = basic, .first = basic, .is_known = 1};
 }
 
-/* How a datatype was made; true where that cannot be asked. MPI ends the job where it is asked so of a datatype with large counts. */
+/* Reads the construction of a datatype; true if that cannot be asked. MPI ends the job if it is asked so of a datatype with large counts. */
 static int envelope_of(MPI_Datatype type, int *integers, int *addresses, int *types, int *combiner)
 {
 #ifdef PMPI_Type_get_envelope_c
@@ -184,7 +184,7 @@ static int envelope_of(MPI_Datatype type, int *integers, int *addresses, int *ty
 static struct signature derived(MPI_Datatype type, int nested);
 static const struct layout *layout_of(MPI_Datatype type);
 
-/* What types the contents of a datatype come to. */
+/* The basic types of a datatype's contents. */
 static struct signature of_contents(int combiner, const int *n, const struct signature *inner)
 {
     struct signature result = {.is_known = 1};
