@@ -29,7 +29,7 @@ pub fn find(name: &str) -> Result<PathBuf, ManagerError> {
         let owner = files::user(metadata.uid());
         let denied = io::Error::new(
             io::ErrorKind::PermissionDenied,
-            format!("the file belongs to {owner}"),
+            format!("the program belongs to {owner}: it must belong to you or to root"),
         );
         return Err(what()(denied));
     }

@@ -123,14 +123,15 @@ fn run() -> Result<()> {
         [word, folder] if word == runner::WORD => {
             let program =
                 std::env::current_exe().context("cannot determine the path of sdm-agent")?;
-            return runner::detach(&program, &PathBuf::from(folder)).context("cannot start jobs");
+            return runner::detach(&program, &PathBuf::from(folder))
+                .context("cannot start the process that runs the job");
         }
         [word] if word == guard::WORD => {
             return guard::run(io::stdin().lock()).context("cannot read messages of sdm-agent");
         }
         [word] if word == host_request::WORD => {
             return host_request::answer(io::stdin().lock(), io::stdout().lock())
-                .context("cannot answer the request");
+                .context("cannot answer the request of the agent that uses this host");
         }
         _ => {}
     }
@@ -164,7 +165,8 @@ fn run() -> Result<()> {
         ManagerType::Prrte => Box::new(Prrte::new()?),
     };
     let client = client(&arguments)?;
-    let worker = Worker::start(manager).context("cannot start the manager's thread")?;
+    let worker =
+        Worker::start(manager).context("cannot start the thread of the resource manager")?;
     let ids = match arguments.ids {
         Ids::Number => IdForm::Numbers,
         Ids::Text => IdForm::Texts,
@@ -247,7 +249,9 @@ fn connect(host: &str, port: u16) -> Result<TcpStream> {
         .to_socket_addrs()
         .with_context(|| format!("--host {host}"))?;
     let Some(address) = addresses.find(|address| is_loopback(address.ip())) else {
-        bail!("--host {host} is not this host: forward the port with ssh");
+        bail!(
+            "--host {host} is not a loopback address: forward the port of a remote client with ssh"
+        );
     };
     let stream = TcpStream::connect(address)
         .with_context(|| format!("cannot connect to the client at {address}"))?;

@@ -249,7 +249,7 @@ impl Manager for Prrte {
     fn change(&mut self, job: &str, _: &JobChange) -> Result<(), ManagerError> {
         Err(ManagerError::job(
             job,
-            "is not waiting: jobs of PRRTE start at once",
+            "is not pending: jobs of PRRTE start at once",
         ))
     }
 
@@ -307,7 +307,7 @@ fn queues(servers: &[PrrteServer]) -> BTreeMap<String, Attributes> {
         set(
             &mut queue,
             id::QUEUE_STATUS,
-            "no prte of yours runs on this host",
+            "you have no running PRRTE daemon (prte) on this host",
         );
         queues.insert(NO_QUEUE.to_owned(), queue);
     }

@@ -373,7 +373,7 @@ impl Service {
                     _ => {
                         return Err(ManagerError::job(
                             &job,
-                            "can be changed by jobHold or jobPriority only, one of them at a time",
+                            "cannot be changed: a command must have one attribute, jobHold or jobPriority",
                         ));
                     }
                 };

@@ -277,7 +277,7 @@ impl Thread {
         let id = manager.submit(&job)?;
         self.guard.note(&Note::Has(number, id.clone()));
         self.news.send(JobUpdate::Log(format!(
-            "job {number} was submitted as job {id} of {:?}",
+            "job {number} was submitted with the id {id} to the resource manager {:?}",
             self.target
         )));
         let running = Running {

@@ -22,7 +22,7 @@ pub(super) fn add(target: &Target, request: &JobRequest, job: &mut Submission) -
         if words.is_empty() {
             let name = limit.name();
             unheard.push(format!(
-                "{name} {value}: ignored, because this resource manager has no such limit"
+                "limit {name} {value}: ignored, because this resource manager has no such limit"
             ));
         }
         options.extend(words);

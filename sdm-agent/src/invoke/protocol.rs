@@ -36,7 +36,7 @@ pub enum WrongRequest {
     #[error("Unknown Request")]
     Unknown,
     /// A request without its argument.
-    #[error("{0}: an argument is missing")]
+    #[error("{request}: an argument is missing", request = .0)]
     NoArgument(&'static str),
     /// A line is longer than [`LINE_BYTES_MAX`].
     #[error("the client sent a line of more than {LINE_BYTES_MAX} bytes")]

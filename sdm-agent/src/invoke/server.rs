@@ -312,7 +312,7 @@ impl Server {
         self.reply("S");
         self.notify(&format!("CREATE_NOTIFY {id} S {name}"));
         self.log(format!(
-            "request {id} creates job {name}: {}",
+            "request {id} creates job {name} with the program {}",
             request.job.program
         ));
         for name in &request.unknown {

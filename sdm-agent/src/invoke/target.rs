@@ -46,10 +46,10 @@ pub enum Target {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// No manager of this type.
-    #[error("{0}: no resource manager of this type")]
+    #[error("`{0}` is not a type of resource manager")]
     Unknown(String),
     /// The program is not linked with an MPI for which a launcher is known.
-    #[error("{0} is linked with neither Open MPI nor MPICH")]
+    #[error("program {0} is linked with neither Open MPI nor MPICH")]
     NoMpi(String),
 }
 

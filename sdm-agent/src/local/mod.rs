@@ -252,7 +252,7 @@ impl Manager for Local {
     }
 
     fn change(&mut self, job: &str, _: &JobChange) -> Result<(), ManagerError> {
-        let why = format!("is not waiting: jobs of {} start at once", self.host);
+        let why = format!("is not pending: jobs on {} start at once", self.host);
         Err(ManagerError::job(job, why))
     }
 }

@@ -40,7 +40,7 @@ pub fn start(program: &Path, folder: &Path) -> io::Result<()> {
     match status.success() {
         true => Ok(()),
         false => Err(io::Error::other(format!(
-            "the process that runs the job: {status}"
+            "the first of its two processes failed ({status})"
         ))),
     }
 }

@@ -17,7 +17,7 @@ pub enum Unreadable {
     #[error("{0}: {1}")]
     Json(&'static str, serde_json::Error),
     /// A field is missing that all versions of Slurm have.
-    #[error("{0} did not report its {1}")]
+    #[error("the JSON output of {0} has no list of {1}")]
     Missing(&'static str, &'static str),
 }
 

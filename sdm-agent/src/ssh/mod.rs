@@ -133,7 +133,7 @@ impl Host {
                 set(&mut self.node, id::NAME, &*self.name);
                 return;
             }
-            Ok(other) => format!("the host answered the query of its jobs with {other:?}"),
+            Ok(other) => format!("the host did not list its jobs: its reply is {other:?}"),
             Err(why) => why.to_string(),
         };
         set(&mut self.node, id::NAME, &*self.name);
@@ -280,7 +280,7 @@ impl Manager for Ssh {
     }
 
     fn change(&mut self, job: &str, _: &JobChange) -> Result<(), ManagerError> {
-        let why = "is not waiting: jobs of hosts start at once";
+        let why = "is not pending: jobs on hosts without a queue start at once";
         Err(ManagerError::job(job, why))
     }
 }
@@ -319,7 +319,7 @@ fn ask(
         return Err(refusal(
             host,
             format!(
-                "the reply has {} bytes: the maximum is {REPLY_BYTES_MAX}",
+                "the reply of the host has {} bytes: the maximum is {REPLY_BYTES_MAX}",
                 reply.len()
             ),
         ));
