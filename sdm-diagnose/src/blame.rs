@@ -61,10 +61,10 @@ impl Blocked<'_> {
         if let Some((whom, text)) = self.wanted_of(&odd, most) {
             return Verdict::new(Step::Deadlock, text + &circle).blaming(whom);
         }
+        let call = &most.call;
         if !odd.is_empty() && odd.is_subset(self.locking) {
             let text = format!(
-                "ranks wait for a window lock that one of the ranks in {} may hold; which of them is unknown",
-                most.call
+                "ranks wait for a window lock that one of the ranks in {call} may hold; which rank holds it is unknown"
             );
             return Verdict::new(Step::Deadlock, text);
         }
@@ -74,8 +74,7 @@ impl Blocked<'_> {
         }
         if odd.is_empty() || odd.len() >= most.tasks.len() {
             let text = format!(
-                "some ranks wait in {}, which other blocked ranks have not reached{circle}; no single rank is to blame",
-                most.call
+                "some ranks wait in {call}, which other blocked ranks have not reached{circle}; no single rank is to blame"
             );
             let between = self.between(&odd, most);
             return Verdict::new(Step::Deadlock, text).between(between);
@@ -83,9 +82,9 @@ impl Blocked<'_> {
         if let Some((one, other, call)) = self.pair(&odd, most) {
             // A cycle of two ranks is already described by the text.
             let circle = Some(circle).filter(|_| self.circle.len() > 2);
+            let circle = circle.unwrap_or_default();
             let text = format!(
-                "rank {one} waits for rank {other}, which waits for rank {one} in {call}{}; one of the two is wrong",
-                circle.unwrap_or_default()
+                "rank {one} waits for rank {other}, which waits for rank {one} in {call}{circle}; one of the two is wrong"
             );
             let both = [one, other].map(TaskId).into_iter().collect();
             return Verdict::new(Step::Deadlock, text).blaming(both);
@@ -98,11 +97,8 @@ impl Blocked<'_> {
             1 => "; it waits for a message that another rank may have failed to send or receive",
             _ => "; they wait for messages that other ranks may have failed to send or receive",
         };
-        let have = in_number("[it has|they have]", odd.len());
-        let text = format!(
-            "the other ranks wait in {}, which {have} not reached{doubt}{circle}",
-            most.call
-        );
+        let not_reached = in_number("which [it has|they have] not reached", odd.len());
+        let text = format!("the other ranks wait in {call}, {not_reached}{doubt}{circle}");
         Verdict::new(Step::Deadlock, text).blaming(odd)
     }
 
@@ -120,10 +116,10 @@ impl Blocked<'_> {
     /// The verdict if some of the ranks outside the largest operation wait for the other side of an epoch. None if none
     /// does.
     fn in_epoch(&self, odd: &IdSet, most: &CollectiveGroup) -> Option<Verdict> {
+        let call = &most.call;
         let text = format!(
-            "ranks wait in an RMA epoch for partners that are unknown, and the other ranks wait in {}: either side has \
-             left out a call of its epoch",
-            most.call
+            "ranks wait in an RMA epoch for partners that are unknown, and the other ranks wait in {call}: either side \
+             has left out a call of its epoch"
         );
         // Which of several ranks of the other side is wanted is unknown.
         let between = match most.tasks.len() {
@@ -138,19 +134,19 @@ impl Blocked<'_> {
     /// None if none does.
     fn with_unknown(&self, odd: &IdSet, most: &CollectiveGroup) -> Option<Verdict> {
         let unknown = self.needs.with_unknown.intersection(odd);
-        let who = match unknown.len() {
+        let they_wait = match unknown.len() {
             0 => return None,
             count if count <= NAMED_MAX => waiting(&unknown),
             _ => "some ranks wait".to_owned(),
         };
-        let (these, its) = match unknown.len() {
+        let (them, its_call) = match unknown.len() {
             1 => ("it", "its call"),
             _ => ("them", "their calls"),
         };
         let text = format!(
-            "{who} for a message, and other ranks wait for {these} in {}; which rank has left out its part of the message \
-             cannot be told, as the other side's rank cannot be read from {its}",
-            most.call
+            "{they_wait} for a message, and other ranks wait for {them} in {call}; which rank left out its send or receive \
+             is unknown, as the other side's rank cannot be read from {its_call}",
+            call = most.call
         );
         // Which of several other ranks is wanted is unknown.
         let both = odd.union(&most.tasks);
@@ -240,14 +236,11 @@ impl Blocked<'_> {
             .iter()
             .filter(|(_, missing)| missing.len() == odd.len());
         let between = IdSet::union_all(alike.clone().map(|(_, missing)| missing));
-        let same_ranks = match candidates.len() {
-            0 | 1 => "",
-            _ => " that have the same ranks",
+        let communicators = match candidates.len() {
+            0 | 1 => "different communicators",
+            _ => "different communicators that have the same ranks",
         };
-        let text = format!(
-            "the ranks are in {}, but in different communicators{same_ranks}",
-            most.call
-        );
+        let text = format!("the ranks are in {}, but in {communicators}", most.call);
         // Of equally many on either side neither is the odd one.
         let odd = match alike.count() {
             1 => odd.clone(),
@@ -268,15 +261,17 @@ impl Blocked<'_> {
         };
         let more = self.circles.iter().take(CIRCLES_SHOWN);
         let more: Vec<String> = more.filter_map(|circle| circle_text(circle)).collect();
+        let is_cut = more.len() < self.circles.len();
         let text = match circle_text(self.circle) {
             Some(circle) if more.is_empty() => format!(
                 "the ranks wait for each other's {what} in a cycle ({circle}); no single rank is to blame"
             ),
             Some(circle) => format!(
-                "the ranks wait for each other's {what} in {} cycles ({circle}; {}{}); no single rank is to blame",
-                self.circles.len() + 1,
-                more.join("; "),
-                if more.len() < self.circles.len() { "; ..." } else { "" }
+                "the ranks wait for each other's {what} in {count} cycles ({circle}; {more}{dots}); no single rank is to \
+                 blame",
+                count = self.circles.len() + 1,
+                more = more.join("; "),
+                dots = if is_cut { "; ..." } else { "" }
             ),
             None => "the ranks wait for each other, and no other rank is left that could send a message; which rank \
                      each one waits for is unknown"
@@ -324,9 +319,9 @@ impl Blocked<'_> {
         }
         let is_one = wanted.len() == 1 && wanted.is_subset(&most.tasks);
         (odd.len() > 1 && *odd == waiting && is_one).then(|| {
+            let count = odd.len();
             let text = format!(
-                "{} other ranks wait for a message from this rank, which waits in {call}",
-                odd.len()
+                "{count} other ranks wait for a message from this rank, which waits in {call}"
             );
             (wanted, text)
         })

@@ -306,11 +306,11 @@ pub(super) fn unmet_group(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
         let both = verdict(String::new()).between(leaders);
         if other.name != one.name {
             let text = format!(
-                "{} in {call} for the group of rank {leader}, which is in {}: that group skipped the call, or {} made it \
-                 once too often",
-                waiting(who),
-                other.call,
-                ranks(who)
+                "{they_wait} in {call} for the group of rank {leader}, which is in {other_call}: that group skipped the \
+                 call, or {ranks} made it once too often",
+                they_wait = waiting(who),
+                other_call = other.call,
+                ranks = ranks(who)
             );
             let between = who.union(&IdSet::single(leader));
             return Some(verdict(text).between(between));
@@ -318,9 +318,9 @@ pub(super) fn unmet_group(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
         let is_led = other.remote_leader.is_some_and(|own| who.contains(own));
         if rank_of(other.root) != Some(leader) || !is_led {
             let text = format!(
-                "ranks {who} and {} are in {call}, but do not name each other's leader: rank {leader} is named by {}",
-                other.tasks,
-                ranks(who)
+                "ranks {who} and {others} are in {call}, but do not name each other's leader: {ranks} named rank {leader}",
+                others = other.tasks,
+                ranks = ranks(who)
             );
             // The rank that is named may be none of the leaders.
             let own = rank_of(other.root).map(IdSet::single);
@@ -332,8 +332,8 @@ pub(super) fn unmet_group(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
         }
         let (own, others) = one.tag.zip(other.tag).filter(|(own, others)| own != others)?;
         let text = format!(
-            "ranks {who} and {} are in {call}, but with different tags: {own} and {others}",
-            other.tasks
+            "ranks {who} and {other_ranks} are in {call}, but with different tags: {own} and {others}",
+            other_ranks = other.tasks
         );
         Some(Verdict { text, ..both }.of(Cause::Tag))
     })
@@ -351,12 +351,12 @@ fn skipped_by_members(needs: &Needs, one: &CollectiveGroup, missing: &IdSet) -> 
     });
     let is_told = past.name != one.name && (is_met || missing.len() < one.tasks.len());
     let text = format!(
-        "{} in {} for {} of the same group, which skipped that call and {} in {}",
-        waiting(&one.tasks),
-        one.call,
-        ranks(missing),
-        in_number("[waits|wait]", missing.len()),
-        past.call
+        "{they_wait} in {call} for {missing_ranks} of the same group, which skipped that call and {wait} in {past_call}",
+        they_wait = waiting(&one.tasks),
+        call = one.call,
+        missing_ranks = ranks(missing),
+        wait = in_number("[waits|wait]", missing.len()),
+        past_call = past.call
     );
     let verdict = Verdict::new(Step::CannotGoOn, text).blaming(missing.clone());
     is_told.then_some(verdict)

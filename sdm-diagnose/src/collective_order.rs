@@ -89,36 +89,36 @@ pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     }
     // A single rank that several wait for has omitted something; otherwise either side may be wrong.
     let is_of_one = behind.len() > 1 && partners.len() == 1;
-    let who = match (is_of_one, behind.len()) {
+    let they_wait = match (is_of_one, behind.len()) {
         (true, _) => "other ranks wait".to_owned(),
         (false, count) if count <= NAMED_MAX => waiting(&behind),
         _ => "some ranks wait".to_owned(),
     };
-    let (named, left_out) = match partners.len() {
+    let (in_finalize, skipped) = match partners.len() {
         1 => (
             format!("rank {partners}, which is in MPI_Finalize"),
-            "it skipped a call",
+            format!("rank {partners} skipped a call"),
         ),
         count if count <= NAMED_MAX => (
             format!("ranks {partners}, which are in MPI_Finalize"),
-            "they skipped calls",
+            format!("ranks {partners} skipped calls"),
         ),
         _ => (
             "ranks that are in MPI_Finalize".to_owned(),
-            "they skipped calls",
+            "those ranks skipped calls".to_owned(),
         ),
     };
     let doubt = match (is_of_one, behind.len()) {
         (true, _) => String::new(),
         _ if certain.is_empty() => String::new(),
-        (false, 1) => format!(": {left_out}, or rank {behind} made one too many"),
-        (false, _) => format!(": {left_out}, or the waiting ranks made too many"),
+        (false, 1) => format!(": {skipped}, or rank {behind} made one call too many"),
+        (false, _) => format!(": {skipped}, or the waiting ranks made too many calls"),
     };
     let blamed = match is_of_one {
         true => partners,
         false => behind.union(&certain),
     };
-    let text = format!("{who} for a message to or from {named}{doubt}");
+    let text = format!("{they_wait} for a message to or from {in_finalize}{doubt}");
     Some(Verdict::new(Step::CannotGoOn, text).blaming(blamed))
 }
 
@@ -140,12 +140,13 @@ pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verd
         Some(name) if !name.is_empty() => format!(" in {name}"),
         _ => String::new(),
     };
+    let call = &one.call;
     let call = match one.starter() {
-        Some(function) => format!("{} for {function}", one.call),
+        Some(function) => format!("{call} for {function}"),
         None if one.name == NONBLOCKING => {
-            format!("{} for a nonblocking collective operation", one.call)
+            format!("{call} for a nonblocking collective operation")
         }
-        None => one.call.clone(),
+        None => call.clone(),
     };
     let who = match absent.len() {
         count if count <= NAMED_MAX => ranks(&absent),
@@ -155,7 +156,7 @@ pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verd
         1 => ("is", "it"),
         _ => ("are", "them"),
     };
-    let past = format!("{who} {is} in MPI_Finalize");
+    let in_finalize = format!("{who} {is} in MPI_Finalize");
     // A rank whose part others lack has left it out. Those of others who wait come once that has.
     let lacking = one
         .awaited
@@ -166,18 +167,19 @@ pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verd
         // Each of several operations can have been started in another order by ranks that wait.
         let is_of_several = one.started_by.len() > 1;
         let operation = match one.starter() {
-            Some(_) => "ranks leave it early",
+            Some(_) => "a rank can leave that operation before all ranks have entered it",
             None if is_of_several => {
-                "they have started several operations, perhaps in different orders"
+                "the waiting ranks have started several operations, perhaps in different orders"
             }
             None => {
-                "ranks leave some such operations early, and the request does not say which one it is"
+                "a rank can leave some nonblocking operations before all ranks have entered them, and the request does \
+                 not show its operation"
             }
         };
         let text = format!(
-            "{} in {call}{within}, while {past}: {who} skipped it, or the waiting ranks differ in their arguments; \
-             {operation}",
-            waiting(&one.tasks)
+            "{they_wait} in {call}{within}, while {in_finalize}: {who} skipped that call, or the waiting ranks differ in \
+             their arguments; {operation}",
+            they_wait = waiting(&one.tasks)
         );
         let both = match is_of_several {
             true => IdSet::new(),
@@ -185,7 +187,8 @@ pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verd
         };
         return Some(Verdict::new(Step::CannotGoOn, text).between(both));
     }
-    let text =
-        format!("{past}, while other ranks wait for {them} in {call}{within}, which {who} skipped");
+    let text = format!(
+        "{in_finalize}, while other ranks wait for {them} in {call}{within}, which {who} skipped"
+    );
     Some(Verdict::new(Step::CannotGoOn, text).blaming(absent))
 }

@@ -35,8 +35,9 @@ pub(super) fn over(observed: &Observed, all: &IdSet) -> Option<Verdict> {
     let is_seen = gone.iter().all(|(_, how)| how.starts_with("ended"));
     let is_over = is_seen && !ended.is_empty() && all.is_subset(&ended);
     is_over.then(|| {
-        let how: Vec<&str> = gone.iter().map(|(_, how)| how.as_str()).collect();
-        let text = format!("the job has ended, no process is left: {}", how.join("; "));
+        let ends: Vec<&str> = gone.iter().map(|(_, how)| how.as_str()).collect();
+        let ends = ends.join("; ");
+        let text = format!("the job has ended, no process is left: {ends}");
         Verdict::new(Step::NoHangSeen, text)
     })
 }

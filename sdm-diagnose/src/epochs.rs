@@ -116,13 +116,13 @@ fn crossed_epochs(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
             other.window == one.window && other.who.is_subset(&one.awaited) && is_missed
         })?;
         let text = format!(
-            "rank {} waits in {} for the epoch of rank {}, which waits in {} and has opened it for {} only: the group of one of \
-             the two is wrong",
-            one.who,
-            one.call,
-            other.who,
-            other.call,
-            ranks(&other.awaited)
+            "rank {origin} waits in {call} for the epoch of rank {target}, which waits in {target_call} and has opened it for \
+             {named} only: the group of one of the two is wrong",
+            origin = one.who,
+            call = one.call,
+            target = other.who,
+            target_call = other.call,
+            named = ranks(&other.awaited)
         );
         let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Rma);
         Some(verdict.between(one.who.union(&other.who)))
@@ -165,8 +165,9 @@ fn past_epochs(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
             (true, false) => ("complete its access epoch", "MPI_Win_complete is left out"),
         };
         let text = format!(
-            "rank {who} waits in {call} for {named} in {}, to {event}: {fault} there, or the group of rank {who} is wrong",
-            other.call
+            "rank {who} waits in {call} for {named} in {other_call}, to {event}: {fault} there, or the group of rank {who} \
+             is wrong",
+            other_call = other.call
         );
         let is_told = late.len() == 1 || !*is_target || !open.is_empty();
         let between = match is_told {

@@ -108,8 +108,8 @@ impl<'a> Evidence<'a> {
             }
             Some(WaitFor::Nobody) => {
                 let line = match waits.threads.len() {
-                    1 => "for another thread of its program, which has no other thread",
-                    _ => "for another thread of its program, which all wait as well",
+                    1 => "for another thread of its process, but the process has no other thread",
+                    _ => "for another thread of its process, but all of its threads wait",
                 };
                 self.others.push((tasks.clone(), vec![line.to_owned()]));
             }
@@ -215,8 +215,9 @@ impl<'a> Evidence<'a> {
                 R::Root if is_of_two_groups(&call.function) => "local leader",
                 R::Root => "root",
                 R::Target if is_of_two_groups(&call.function) => "remote leader",
-                R::Target if waits_for_neighbors(call) => "for the parts of",
-                R::Target if waits_for_parts(call) => "for the part of",
+                R::Target if waits_for_neighbors(call) || waits_for_parts(call) => {
+                    "for the data of"
+                }
                 R::Target if kind(&call.function) == WaitKind::Message => "with",
                 R::Target => "target",
                 R::Requests => "requests:",
@@ -370,10 +371,12 @@ fn resource_text(resource: &ResourceWait) -> String {
         format!("{} ({}{state})", holder.pid, holder.name)
     });
     let holders: Vec<String> = holders.collect();
+    let (count, holders) = (holders.len(), holders.join(", "));
     let ResourceWait { call, what, .. } = resource;
-    match holders.is_empty() {
-        true => format!("in {call}, for {what}"),
-        false => format!("in {call}, for {what}: process {}", holders.join(", ")),
+    match count {
+        0 => format!("in {call}, for {what}"),
+        1 => format!("in {call}, for {what}: process {holders}"),
+        _ => format!("in {call}, for {what}: processes {holders}"),
     }
 }
 
@@ -440,10 +443,10 @@ fn circle(waits: &TaskWaits) -> Option<Vec<String>> {
 fn step(wait: &ThreadWait) -> Option<(u32, (u32, String))> {
     let (whom, at, what) = match &wait.what {
         WaitFor::Lock(lock) => {
-            let holder = lock.holder?;
+            let (holder, mutex) = (lock.holder?, &lock.mutex);
             let what = match holder == wait.thread {
-                true => format!("{}, which it holds itself", lock.mutex),
-                false => format!("{}, which thread {holder} holds", lock.mutex),
+                true => format!("{mutex}, which it holds itself"),
+                false => format!("{mutex}, which thread {holder} holds"),
             };
             (holder, &lock.place, what)
         }
@@ -456,7 +459,8 @@ fn step(wait: &ThreadWait) -> Option<(u32, (u32, String))> {
         }
     };
     let thread = wait.thread;
-    let words = format!("thread {thread} waits in {} for {what}", place(at));
+    let place = place(at);
+    let words = format!("thread {thread} waits in {place} for {what}");
     Some((thread, (whom, words)))
 }
 

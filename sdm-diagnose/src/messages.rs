@@ -269,10 +269,8 @@ pub(super) fn from_another_source(needs: &Needs, blocked: &IdSet) -> Option<Verd
     let texts = strays.iter().take(PAIRS_SHOWN).map(|[from, to, wanted]| {
         format!("rank {from} sends to rank {to}, which waits for rank {wanted}")
     });
-    let text = format!(
-        "{}: another rank sends than the one that the receiver waits for",
-        texts.collect::<Vec<_>>().join("; ")
-    );
+    let pairs = texts.collect::<Vec<_>>().join("; ");
+    let text = format!("{pairs}: the sender is not the rank that the receiver waits for");
     let both = strays
         .iter()
         .flat_map(|[from, to, _]| [*from, *to].map(TaskId));

@@ -41,9 +41,9 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
             continue;
         };
         let text = format!(
-            "the ranks are in {}, but with different {}s: {one} and {two}",
-            most.call,
-            cause.name()
+            "the ranks are in {call}, but with different {argument}s: {one} and {two}",
+            call = most.call,
+            argument = cause.name()
         );
         let others = IdSet::union_all(same.iter().map(|one| &one.tasks));
         let verdict = verdict(text, most, &others, other.tasks.len()).of(cause);
@@ -63,13 +63,13 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
     let name = blocking_name(most);
     let is_mixed = others.iter().all(|one| blocking_name(one) == name);
     let note = match is_mixed {
-        true => ", of which a nonblocking one matches no blocking one",
+        true => "; a nonblocking operation does not match a blocking one",
         false => "",
     };
     let text = format!(
-        "the ranks are in different collective operations: {} and {}{note}",
-        most.operation(),
-        other.operation()
+        "the ranks are in different collective operations: {one} and {two}{note}",
+        one = most.operation(),
+        two = other.operation()
     );
     let odd = IdSet::union_all(others.iter().map(|one| &one.tasks));
     // All in an operation that ranks leave one by one wait for a rank that omitted it: the only one that is not there,
@@ -99,9 +99,9 @@ fn outnumbered(these: &[&CollectiveGroup]) -> Option<Verdict> {
     let others: Vec<_> = of_all.filter(|one| one.name != most.name).collect();
     let odd = IdSet::union_all(others.iter().map(|one| &one.tasks));
     let text = format!(
-        "the ranks are in different collective operations: {} and {}",
-        most.operation(),
-        others.first()?.operation()
+        "the ranks are in different collective operations: {one} and {two}",
+        one = most.operation(),
+        two = others.first()?.operation()
     );
     let verdict = Verdict::new(Step::CannotGoOn, text).blaming(odd.clone());
     (odd.len() < most.tasks.len()).then_some(verdict)
@@ -120,10 +120,8 @@ fn undecided(
         return verdict;
     }
     if odd.len() < most.tasks.len() && odd.len() <= NAMED_MAX {
-        text += &format!(
-            " (at fault: {}, or a rank that skipped that call)",
-            ranks(odd)
-        );
+        let odd_ranks = ranks(odd);
+        text += &format!(" (at fault: {odd_ranks}, or a rank that skipped that call)");
     }
     let verdict = Verdict::new(Step::CannotGoOn, text);
     // Of several ranks that are past it all but one can have made their part. A rank of a neighbourhood operation has left
@@ -154,19 +152,19 @@ fn part_missing(these: &[&CollectiveGroup]) -> Option<Verdict> {
     if past.len() <= lacking.len() {
         return None;
     }
-    let (waits, missing) = (waiting(&one.tasks), ranks(&lacking));
+    let (they_wait, missing) = (waiting(&one.tasks), ranks(&lacking));
     let text = format!(
-        "{waits} in {} for the part of {missing}, which {} in {}, while the parts of other ranks have come",
-        one.call,
-        in_number("[is|are]", lacking.len()),
-        other.operation()
+        "{they_wait} in {call} for the data of {missing}, which {are} in {past_call}; the data of other ranks has arrived",
+        call = one.call,
+        are = in_number("[is|are]", lacking.len()),
+        past_call = other.operation()
     );
     let verdict = |fault: String| Verdict::new(Step::CannotGoOn, format!("{text}: {fault}"));
     Some(match one.name.starts_with("alltoall") {
         // Past it, they have sent to those others.
         true => verdict(format!(
-            "the counts of {missing} and of {} differ",
-            ranks(&one.tasks)
+            "the counts of {missing} and of {waiting_ranks} differ",
+            waiting_ranks = ranks(&one.tasks)
         ))
         .of(Cause::Count)
         .between(one.tasks.union(&lacking)),
@@ -191,9 +189,9 @@ fn behind_its_root(these: &[&CollectiveGroup]) -> Option<Verdict> {
     }
     let rank = &one.tasks;
     let text = format!(
-        "rank {rank} waits in {} for root {root}, which is in {there}, and other ranks are past it as well: rank {rank} \
-         names another root than they do, or made a call that they skipped",
-        one.call
+        "rank {rank} waits in {call} for root {root}, which is in {there}, and other ranks are past that call too: \
+         rank {rank} names another root than they do, or made a call that they skipped",
+        call = one.call
     );
     let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Root);
     Some(verdict.blaming(rank.clone()))
@@ -213,10 +211,10 @@ pub(super) fn root_waits_back(there: &[&CollectiveGroup], all: &IdSet) -> Option
         let rank = &one.tasks;
         let is_it = one.awaited.as_ref() == Some(&root) && rank.len() == 1;
         let text = format!(
-            "rank {rank} waits in {} for root {root}, which waits for rank {rank} in {}: they name different roots, or one of \
-             them skipped a call",
-            one.call,
-            other.operation()
+            "rank {rank} waits in {call} for root {root}, which waits for rank {rank} in {root_call}: they name different \
+             roots, or one of them skipped a call",
+            call = one.call,
+            root_call = other.operation()
         );
         let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Root);
         is_it.then(|| verdict.between(rank.union(&root)))
@@ -238,9 +236,9 @@ pub(super) fn root_of_other_group(there: &[&CollectiveGroup]) -> Option<Verdict>
         };
         let root = &there.iter().copied().find(is_of_both)?.tasks;
         let text = format!(
-            "{} in {} for root {named} of the other group, in which rank {root} is the root ({ROOT})",
-            waiting(&one.tasks),
-            one.call
+            "{they_wait} in {call} for root {named} of the other group, but in that group rank {root} is the root ({ROOT})",
+            they_wait = waiting(&one.tasks),
+            call = one.call
         );
         let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Root);
         (!root.contains(named)).then(|| verdict.between(one.tasks.union(root)))

@@ -63,13 +63,13 @@ pub(super) fn skipped_by_neighbors(needs: &Needs, blocked: &IdSet) -> Option<Ver
     Some(match absent.len() < there.len() {
         true => {
             let text = format!(
-                "{they_wait} in {call} for the part of {missing}, which skipped that call and {wait} in {past}"
+                "{they_wait} in {call} for the data of {missing}, which skipped that call and {wait} in {past}"
             );
             verdict(text).blaming(absent)
         }
         false => {
             let text = format!(
-                "{they_wait} in {call} for the part of {missing}, which {wait} in {past}: {missing} skipped that call, or \
+                "{they_wait} in {call} for the data of {missing}, which {wait} in {past}: {missing} skipped that call, or \
                  {who} made it once too often"
             );
             verdict(text).between(absent.union(&there))

@@ -80,10 +80,10 @@ impl Wait {
     /// The wait as text: `in MPI_Recv, called from exchange () at halo.c:60`.
     #[must_use]
     pub fn text(&self) -> String {
-        let place = place(&self.frame);
+        let (call, place) = (&self.call, place(&self.frame));
         match self.kind {
             WaitKind::Running => format!("in {place}"),
-            _ => format!("in {}, called from {place}", self.call),
+            _ => format!("in {call}, called from {place}"),
         }
     }
 }

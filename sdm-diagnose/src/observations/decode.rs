@@ -90,7 +90,8 @@ fn sample(fields: &mut Fields, stacks: &[TaskStacks], room: &mut u64) -> Result<
         let number = one.number("stack")?;
         let number: usize = one.need("stack", number)?;
         let stack = stacks.get(number).filter(|_| seen.insert(number));
-        let stack = stack.ok_or_else(|| one.wrong("stack", "the number of another stack"))?;
+        let expected = "the number of a stack that no earlier element names";
+        let stack = stack.ok_or_else(|| one.wrong("stack", expected))?;
         Ok((one.set("tasks")?, stack.clone()))
     })?;
     Ok(Probes {
@@ -142,7 +143,7 @@ fn numbers(fields: &mut Fields, field: &'static str, room: &mut u64) -> Result<N
         let tasks = one.set("tasks")?;
         *room = room
             .checked_sub(tasks.len())
-            .ok_or_else(|| one.wrong("tasks", "fewer numbers in total"))?;
+            .ok_or_else(|| one.wrong("tasks", "at most 16,777,216 numbers in the file"))?;
         if !tasks.is_disjoint(&seen) {
             return Err(one.wrong("tasks", "ranks that are in no other element of the list"));
         }
@@ -236,7 +237,7 @@ fn argument(fields: &mut Fields) -> Result<CallArgument, E> {
     let role = named(&ROLES, &fields.text("role")?);
     let known = named(&KNOWN, &fields.text("known")?);
     Ok(CallArgument {
-        role: role.ok_or_else(|| fields.wrong("role", "a role of docs/json.md"))?,
+        role: role.ok_or_else(|| fields.wrong("role", "a role listed in docs/json.md"))?,
         expression: fields.text("expression")?,
         value: fields.object("value", shown)?,
         number: fields.number("number")?,

@@ -76,7 +76,7 @@ impl Fields {
         let number = value.as_i64().map(i128::from);
         let number = number.or(value.as_u64().map(i128::from));
         let number = number.and_then(|number| T::try_from(number).ok());
-        let wrong = || self.wrong(field, "a whole number within its bounds");
+        let wrong = || self.wrong(field, "a whole number in the range of this field");
         number.map(Some).ok_or_else(wrong)
     }
 

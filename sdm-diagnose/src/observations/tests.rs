@@ -306,7 +306,7 @@ fn invalid_observations_error_names_position_and_field() {
                 "samples",
                 json!([{ "stacks": [{ "tasks": "0", "stack": 0 }] }]),
             ),
-            "observations.samples[0].stacks[0].stack: expected the number of another stack",
+            "observations.samples[0].stacks[0].stack: expected the number of a stack that no earlier element names",
         ),
         (
             with("samples", wait(json!({ "thread": 1 }))),
@@ -329,7 +329,7 @@ fn invalid_observations_error_names_position_and_field() {
                 "samples",
                 wait(json!({ "thread": -1, "join": { "thread": 2, "place": frame } })),
             ),
-            "observations.samples[0].waits[0].threads[0].thread: expected a whole number within its bounds",
+            "observations.samples[0].waits[0].threads[0].thread: expected a whole number in the range of this field",
         ),
         (
             with("outside", json!("0-4194304")),
@@ -367,7 +367,7 @@ fn rank_sets_of_a_short_file_are_bounded() {
     assert!(
         error
             .to_string()
-            .ends_with("expected fewer numbers in total"),
+            .ends_with("expected at most 16,777,216 numbers in the file"),
         "{error}"
     );
 }

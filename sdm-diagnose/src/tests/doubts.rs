@@ -36,15 +36,16 @@ fn rank_past_a_nonblocking_broadcast_is_not_blamed() {
         seen
     };
     let unknown = "ranks 0-1 wait in MPI_Wait for a nonblocking collective operation, while rank 2 is in MPI_Finalize: rank 2 \
-                   skipped it, or the waiting ranks differ in their arguments; ranks leave some such operations early, \
-                   and the request does not say which one it is";
+                   skipped that call, or the waiting ranks differ in their arguments; a rank can leave some nonblocking \
+                   operations before all ranks have entered them, and the request does not show its operation";
     check_named(&with(&[]), "", "0-2", unknown);
     // Rank 2 may have made all its calls: 0 and 1 can have started the operations in different orders.
-    let several = "they have started several operations, perhaps in different orders";
+    let several = "the waiting ranks have started several operations, perhaps in different orders";
     check_named(&with(&["MPI_Ibarrier", "MPI_Ibcast"]), "", "", several);
     check_named(&with(&["MPI_Ibarrier", "MPI_Iallreduce"]), "", "", several);
     let early = "ranks 0-1 wait in MPI_Wait for MPI_Ireduce, while rank 2 is in \
-                 MPI_Finalize: rank 2 skipped it, or the waiting ranks differ in their arguments; ranks leave it early";
+                 MPI_Finalize: rank 2 skipped that call, or the waiting ranks differ in their arguments; a rank can leave \
+                 that operation before all ranks have entered it";
     check_named(&with(&["MPI_Ireduce"]), "", "0-2", early);
     let skipped = "rank 2 is in MPI_Finalize, while other ranks wait for it in MPI_Wait for MPI_Ibarrier, which rank 2 skipped";
     check_named(&with(&["MPI_Ibarrier"]), "2", "2", skipped);

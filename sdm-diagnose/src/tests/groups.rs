@@ -116,7 +116,7 @@ fn neighbor_whose_part_has_not_come_is_blamed() {
         add(&mut seen, task, (R::Target, "its neighbors", "1"));
     }
     call(&mut seen, "1,3-5", "MPI_Barrier", &[WORLD]);
-    let text = "ranks 0,2 wait in MPI_Neighbor_alltoall for the part of rank 1, which skipped that call and waits in \
+    let text = "ranks 0,2 wait in MPI_Neighbor_alltoall for the data of rank 1, which skipped that call and waits in \
                 MPI_Barrier";
     check(&seen, Step::CannotGoOn, "1", text);
 }

@@ -119,8 +119,8 @@ fn rank_awaited_by_outlier_may_have_skipped_its_send() {
     ];
     let mut seen = observed(&[look, look]);
     call(&mut seen, "1-3", "MPI_Barrier", &[WORLD]);
-    let part = "rank 0 waits for a message, and other ranks wait for it in MPI_Barrier; which rank has left out its \
-                part of the message cannot be told";
+    let part = "rank 0 waits for a message, and other ranks wait for it in MPI_Barrier; which rank left out its \
+                send or receive is unknown";
     check(&seen, Step::Deadlock, "", part);
 }
 

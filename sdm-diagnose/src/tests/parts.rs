@@ -22,7 +22,7 @@ fn lacking(function: &str, awaited: &str) -> Observed {
 
 #[test]
 fn rank_whose_contribution_the_root_lacks_is_blamed() {
-    let part = "rank 0 waits in MPI_Gatherv for the part of rank 2, which is in MPI_Barrier";
+    let part = "rank 0 waits in MPI_Gatherv for the data of rank 2, which is in MPI_Barrier";
     check_named(&lacking("MPI_Gatherv", "2"), "2", "2", part);
     // Where none of the parts has come, the root may be in an operation too many.
     let found = judge(&lacking("MPI_Gatherv", "1-3"));
@@ -76,7 +76,7 @@ fn rank_that_skips_nonblocking_collective_is_blamed() {
         "1,3-4",
         "MPI_Barrier",
     );
-    let part = "ranks 0,2 wait in MPI_Wait for MPI_Ineighbor_allgather for the part of rank 1, which skipped that call";
+    let part = "ranks 0,2 wait in MPI_Wait for MPI_Ineighbor_allgather for the data of rank 1, which skipped that call";
     check_named(&neighbors, "1", "1", part);
     // Rank 3 gets its part by rank 0.
     let root = seen(
@@ -190,10 +190,5 @@ fn rank_in_a_barrier_is_not_named_sender_of_unknown_message() {
     call(&mut seen, "0", "MPI_Wait", &[]);
     receive(&mut seen, "1", "0");
     call(&mut seen, "2", "MPI_Barrier", &[WORLD]);
-    check_named(
-        &seen,
-        "",
-        "",
-        "which rank has left out its part of the message",
-    );
+    check_named(&seen, "", "", "which rank left out its send or receive");
 }

@@ -99,7 +99,7 @@ fn nonblocking_collective_matched_with_blocking_one_is_named() {
     call(&mut seen, "0", "MPI_Wait", &operation);
     reduce_all(&mut seen, "1-2");
     let expect =
-        "MPI_Allreduce and MPI_Iallreduce, of which a nonblocking one matches no blocking one";
+        "MPI_Allreduce and MPI_Iallreduce; a nonblocking operation does not match a blocking one";
     check_named(&seen, "0", "0", expect);
 }
 
@@ -113,7 +113,7 @@ fn receiver_from_an_unknown_rank_is_not_blamed_alone() {
         call(&mut seen, waiting, "MPI_Mprobe", &[(R::Tag, "MPI_ANY_TAG")]);
         check_named(&seen, "", named, part);
     };
-    let part = "rank 2 waits for a message, and other ranks wait for it in MPI_Barrier; which rank has left out its part";
+    let part = "rank 2 waits for a message, and other ranks wait for it in MPI_Barrier; which rank left out its send or receive";
     check("2", "0-1,3", "", part);
     check("1,3", "0,2,4", "", "ranks 1,3 wait for a message");
     // In a job of two either is wrong.

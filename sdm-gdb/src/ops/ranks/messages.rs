@@ -179,7 +179,7 @@ pub(in crate::ops) async fn awaited_ranks(
 ) -> Result<Option<CallArgument>, Failure> {
     let its = match () {
         () if is_of_neighbors(function) => "its neighbors",
-        () if sends_from_root(function) || takes_parts(function) => "its part",
+        () if sends_from_root(function) || takes_parts(function) => "not received yet",
         () => return Ok(None),
     };
     let messages = Messages::of(place, communicator, found).await?;
