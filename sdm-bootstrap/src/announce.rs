@@ -123,7 +123,7 @@ impl Announcement {
         match parse_exact(&line) {
             Ok(same) if same == *self => Ok(line),
             Ok(_) => Err(AnnouncementError::new(
-                "the announcement cannot be read back",
+                "the announcement, decoded again, has other values",
                 &line,
             )),
             Err(error) => Err(error),
@@ -195,14 +195,14 @@ fn parse_exact(text: &str) -> Result<Announcement, AnnouncementError> {
             word,
         ));
     }
+    let max = u16::MAX;
     let port = u16::try_from(port)
-        .map_err(|_| AnnouncementError::new(format!("the port is above {}", u16::MAX), rest))?;
+        .map_err(|_| AnnouncementError::new(format!("the port is above {max}"), rest))?;
+    let max = u32::MAX;
     let pid = u32::try_from(pid)
         .ok()
         .filter(|&pid| pid != 0)
-        .ok_or_else(|| {
-            AnnouncementError::new(format!("the pid is 0 or above {}", u32::MAX), rest)
-        })?;
+        .ok_or_else(|| AnnouncementError::new(format!("the pid is 0 or above {max}"), rest))?;
     Ok(Announcement {
         server,
         host: parse_host(host)?,

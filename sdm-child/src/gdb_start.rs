@@ -61,10 +61,8 @@ impl StartConfig {
         let own = || proc::own().path("exe");
         let path = self.starter.clone().unwrap_or_else(own);
         name_of(&path).map_err(|error| {
-            let text = format!(
-                "cannot start sdm-shim ({}), which starts programs: {error}",
-                printable_name(&path)
-            );
+            let path = printable_name(&path);
+            let text = format!("cannot start sdm-shim ({path}), which starts programs: {error}");
             Failure::new(FailureCode::System, text)
         })
     }

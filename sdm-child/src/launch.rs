@@ -130,7 +130,7 @@ impl Launch {
             None => (program, None),
             Some(first) if first == memcheck::WORD => (program, None),
             Some(first) if first.contains(&b'=') || spec.wrapper.concat().contains(&0) => {
-                let text = "--wrapper: its program contains `=`, or a word contains a zero byte";
+                let text = "--wrapper: the name of the wrapper contains `=`, or one of the words contains a zero byte";
                 return Err(Failure::new(FailureCode::BadCommand, text));
             }
             Some(_) => {

@@ -87,7 +87,9 @@ impl Completion {
         }
         Preload::new()
             .inspect_err(|error| {
-                tracing::warn!("cannot preload the library for gdb's registers: {error}")
+                tracing::warn!(
+                    "cannot preload sdm-xstate, with which gdb writes registers: {error}"
+                )
             })
             .ok()
     }

@@ -118,7 +118,7 @@ fn check_program(path: &Path, shown: &str, takes_scripts: bool) -> Result<(), Fa
     files::check_plain(&found).map_err(|error| no_program(format!("{shown}: {error}")))?;
     if !is_executable(path) {
         return Err(no_program(format!("{shown}: not executable"))
-            .with_hint("if it is a program, run chmod +x on it"));
+            .with_hint("if this file is a program, run chmod +x on it"));
     }
     let mut head = [0; 128];
     // A program can be executable and not readable. gdb reports that.

@@ -197,7 +197,8 @@ pub fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
 pub fn runtime_passed_by() -> Option<String> {
     let given = given_runtime()?;
     let what = objection(&given)?;
-    Some(format!("XDG_RUNTIME_DIR {} {what}", printable_name(given)))
+    let folder = printable_name(given);
+    Some(format!("XDG_RUNTIME_DIR {folder} {what}"))
 }
 
 fn given_runtime() -> Option<PathBuf> {
@@ -208,7 +209,7 @@ fn given_runtime() -> Option<PathBuf> {
 /// The reason for which private directories of this user cannot be made in a directory; `None` if they can.
 fn objection(runtime: &Path) -> Option<String> {
     match fs::metadata(runtime) {
-        Err(error) => Some(format!("cannot be used: {}", error)),
+        Err(error) => Some(format!("cannot be used: {error}")),
         Ok(found) if !found.is_dir() => Some("is not a folder".to_owned()),
         Ok(found) if found.uid() != geteuid().as_raw() => {
             Some(format!("belongs to {}", user(found.uid())))
@@ -310,7 +311,7 @@ pub fn check_plain(found: &Metadata) -> io::Result<()> {
     };
     let owner = user(found.uid());
     Err(io::Error::other(format!(
-        "is {what} of {owner}'s, not a file"
+        "is {what} of {owner}, not a regular file"
     )))
 }
 

@@ -49,7 +49,10 @@ impl std::fmt::Display for IdentityError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Unknown => {
-                write!(f, "sdm-server has no number: give --id, or set one of")?;
+                write!(
+                    f,
+                    "sdm-server has no server number: give --id, or set one of"
+                )?;
                 for (index, runtime) in RUNTIMES.iter().enumerate() {
                     let comma = if index == 0 { "" } else { "," };
                     write!(f, "{comma} {}", runtime.rank)?;

@@ -96,7 +96,8 @@ pub fn next_at_path(
 /// The address is not of the loopback, or is not available.
 pub fn listen_at_loopback(address: SocketAddr) -> io::Result<TcpListener> {
     if !address.ip().is_loopback() {
-        let text = format!("{} is not a loopback address", address.ip());
+        let ip = address.ip();
+        let text = format!("{ip} is not a loopback address");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     TcpListener::bind(address)

@@ -52,7 +52,7 @@ pub fn check_this_user(socket: &impl AsFd) -> io::Result<()> {
         return Ok(());
     }
     let own = geteuid();
-    let text = format!("the connection comes from {peer}, but this is user {own}");
+    let text = format!("the connection comes from {peer}, but this process runs as user {own}");
     Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
 }
 

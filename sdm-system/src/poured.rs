@@ -80,7 +80,8 @@ fn write(mut from: impl Read, to: &mut File, bytes_max: u64) -> io::Result<u64> 
         let bytes = u64::try_from(count).unwrap_or(u64::MAX);
         length = length.saturating_add(bytes);
         if length > bytes_max {
-            let text = format!("larger than {} GiB", bytes_max >> 30);
+            let max = bytes_max >> 30;
+            let text = format!("larger than {max} GiB");
             return Err(io::Error::other(text));
         }
         if block[..count].iter().all(|byte| *byte == 0) {
@@ -89,7 +90,9 @@ fn write(mut from: impl Read, to: &mut File, bytes_max: u64) -> io::Result<u64> 
         }
         used = used.saturating_add(bytes);
         if used > room {
-            let text = format!("the temporary folder has less room than {} MiB", room >> 20);
+            let room = room >> 20;
+            let text =
+                format!("the temporary folder has room for {room} MiB, and the file needs more");
             return Err(io::Error::new(io::ErrorKind::StorageFull, text));
         }
         to.write_all(&block[..count])?;

@@ -62,7 +62,8 @@ pub fn find(word: &OsStr, folders: &OsStr) -> io::Result<PathBuf> {
     }
     search_in(word, folders).ok_or_else(|| {
         let why = passed_over(word, folders).map_or_else(String::new, |why| format!(" ({why})"));
-        let text = format!("no {} on PATH{why}", printable_name(word));
+        let program = printable_name(word);
+        let text = format!("no {program} on PATH{why}");
         io::Error::new(io::ErrorKind::NotFound, text)
     })
 }

@@ -55,9 +55,9 @@ pub fn passed_over(name: &OsStr, folders: &OsStr) -> Option<String> {
             continue;
         }
         let why = objection(&folder)?;
+        let program = printable_name(program);
         return Some(format!(
-            "{} on PATH is skipped: {why}; give the full path to use it",
-            printable_name(program)
+            "{program} on PATH is skipped: {why}; give the full path to use it"
         ));
     }
     None

@@ -152,7 +152,9 @@ pub fn open(path: &Path) -> io::Result<File> {
     let (owner, own) = (found.uid(), geteuid().as_raw());
     let what = match () {
         () if !found.is_file() => "the path is not a file".to_owned(),
-        () if owner != own => format!("the file belongs to user {owner}, but this is user {own}"),
+        () if owner != own => {
+            format!("the file belongs to user {owner}, but this process runs as user {own}")
+        }
         () if found.mode() & 0o077 != 0 => {
             "other users may read this file: run chmod 600 on it".to_owned()
         }

@@ -42,7 +42,7 @@ pub fn check(stream: &TcpStream) -> io::Result<()> {
     match owner {
         Some(uid) if uid == own || uid == 0 => Ok(()),
         Some(uid) => Err(denied(format!(
-            "the connection belongs to user {uid}, but this is user {own}"
+            "the connection belongs to user {uid}, but this process runs as user {own}"
         ))),
         None => Err(denied(
             "the kernel does not report the connection's owner".to_owned(),

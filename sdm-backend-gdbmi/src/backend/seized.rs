@@ -50,11 +50,12 @@ fn file_rights(program: &Path, pid: i32) -> Option<String> {
     let user = effective("Uid").filter(|user| file.mode() & SET_USER != 0 && *user != file.uid());
     let group = effective("Gid")
         .filter(|group| file.mode() & SET_GROUP == SET_GROUP && *group != file.gid());
+    let (owner, owner_group) = (file.uid(), file.gid());
     let what = match (user, group) {
-        (Some(user), _) => format!("set-user-ID {}, and runs as user {user}", file.uid()),
-        (None, Some(group)) => format!("set-group-ID {}, and runs as group {group}", file.gid()),
+        (Some(user), _) => format!("set-user-ID {owner}, but runs as user {user}"),
+        (None, Some(group)) => format!("set-group-ID {owner_group}, but runs as group {group}"),
         (None, None) if has_capabilities(program) && status.bits("CapEff") == Some(0) => {
-            "a file with capabilities, and runs without them".to_owned()
+            "a file with capabilities, but runs without them".to_owned()
         }
         (None, None) => return None,
     };
@@ -80,10 +81,8 @@ impl GdbBackend {
             Ok((shim, channel))
         });
         let (shim, channel) = started.map_err(|error| {
-            let text = format!(
-                "cannot start sdm-shim ({}), which starts programs: {error}",
-                printable_name(&starter)
-            );
+            let path = printable_name(&starter);
+            let text = format!("cannot start sdm-shim ({path}), which starts programs: {error}");
             Failure::new(FailureCode::System, text)
         })?;
         self.shims.own.insert(task, shim);
@@ -104,7 +103,7 @@ impl GdbBackend {
             return self.shims.dismiss(task, 0);
         };
         let Some(streams) = Streams::at_shim(fds, coming.is_fed, link) else {
-            let text = "the launcher did not pass on the program's standard streams";
+            let text = "sdm-shim did not pass the program's standard streams to sdm-server";
             self.shims.dismiss(task, 0);
             return will_not_come(
                 &mut self.outputs,

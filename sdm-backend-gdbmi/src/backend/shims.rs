@@ -348,7 +348,7 @@ impl GdbBackend {
         let odd = || {
             Failure::new(
                 FailureCode::System,
-                "the launcher did not pass on the pipes of gdb",
+                "sdm-shim did not pass the pipes of gdb to sdm-server",
             )
         };
         let mut fds = fds.into_iter();
@@ -402,7 +402,10 @@ impl GdbBackend {
         for (task, signal) in due {
             let how = match signal {
                 0 => "the launcher has ended".to_owned(),
-                signal => format!("the launcher ended this rank by {}", signal_name(signal)),
+                signal => {
+                    let signal = signal_name(signal);
+                    format!("the launcher ended this rank by the signal {signal}")
+                }
             };
             let text = format!("the launcher's process for this rank has ended: {how}");
             self.outputs.push_back(BackendOutput::Event {

@@ -232,7 +232,8 @@ impl GdbBackend {
         let program = find_program(&spec.program, &directory, search_path.as_deref(), false)?;
         let core = directory.join(std::ffi::OsStr::from_bytes(core));
         if !core.is_file() {
-            let text = format!("{}: no such core file", printable_name(&core));
+            let core = printable_name(&core);
+            let text = format!("{core}: no such core file");
             return Err(Failure::new(FailureCode::Gdb, text));
         }
         let gdb = self.config.start.find_gdb(spec.gdb.as_deref())?;

@@ -187,9 +187,9 @@ impl Seized for Task {
 
     fn lose_parent(&mut self, now: Instant) {
         if self.gdb.is_to_come() && self.driver.why_not_live().is_none() {
+            let rank = self.id.0;
             let text = format!(
-                "sdm's process that had started the program (sdm-shim-{}) was killed, and the program was killed with it",
-                self.id.0
+                "the process of sdm that had started the program (sdm-shim-{rank}) was killed, and the program was killed with it"
             );
             self.driver.handle_gdb_end(now, &text);
             self.gdb.close(now, &mut self.closing);

@@ -71,7 +71,7 @@ pub(super) fn read(source: &Path) -> Result<Zeroizing<String>, HandoverError> {
 enum Refused {
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("the socket belongs to user {0}, this is user {1}")]
+    #[error("the socket belongs to user {0}, but this process runs as user {1}")]
     Listener(u32, u32),
 }
 
@@ -104,7 +104,7 @@ fn first_lines(mut input: Box<dyn Read>) -> io::Result<Zeroizing<String>> {
     let wanted = lines(&bytes[..count]).take_while(|line| !line.trim_ascii().is_empty());
     let end: usize = wanted.map(<[u8]>::len).sum();
     let text = std::str::from_utf8(&bytes[..end]);
-    let text = text.map_err(|_| io::Error::other("the key is not UTF-8"))?;
+    let text = text.map_err(|_| io::Error::other("the session key is not UTF-8"))?;
     Ok(Zeroizing::new(text.to_owned()))
 }
 
@@ -174,7 +174,10 @@ mod tests {
         assert!(refused(&pipe).ends_with("the path is not a file"));
         if geteuid().is_root() {
             std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
-            assert!(refused(&path).ends_with("the file belongs to user 65534, but this is user 0"));
+            assert!(
+                refused(&path)
+                    .ends_with("the file belongs to user 65534, but this process runs as user 0")
+            );
         }
     }
 

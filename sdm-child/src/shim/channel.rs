@@ -67,9 +67,9 @@ impl Channel {
     /// Sends a message, or queues it until the peer can receive it.
     pub(super) fn send(&mut self, bytes: Vec<u8>, fds: Vec<OwnedFd>) -> io::Result<()> {
         if bytes.len() > MESSAGE_BYTES_MAX || fds.len() > DESCRIPTORS_MAX {
+            let (length, count) = (bytes.len(), fds.len());
             let text = format!(
-                "a message of {} bytes exceeds the maximum of {MESSAGE_BYTES_MAX}",
-                bytes.len()
+                "a message of sdm-shim has {length} bytes and {count} descriptors: the maximum is {MESSAGE_BYTES_MAX} and {DESCRIPTORS_MAX}"
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
@@ -123,8 +123,9 @@ impl Channel {
             }
         };
         if length > MESSAGE_BYTES_MAX {
-            let text =
-                format!("a message of {length} bytes exceeds the maximum of {MESSAGE_BYTES_MAX}");
+            let text = format!(
+                "a message of sdm-shim has {length} bytes: the maximum is {MESSAGE_BYTES_MAX}"
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         let mut bytes = vec![0; length];

@@ -38,7 +38,7 @@ impl Channel {
             Received::Message(bytes, _) => match wire::decode(&bytes) {
                 Ok(ToServer::Hello { rank }) => Ok(Some(rank)),
                 _ => Err(io::Error::other(
-                    "the first message does not have the number of a rank",
+                    "the first message of sdm-shim does not contain its rank",
                 )),
             },
         }

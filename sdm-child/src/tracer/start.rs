@@ -121,7 +121,10 @@ fn complaint_of(wrapper: &mut Child) -> Option<String> {
 fn ended(status: i32) -> String {
     match libc::WIFSIGNALED(status) {
         true => format!("the process was ended by signal {}", libc::WTERMSIG(status)),
-        false => format!("the process ended with {}", libc::WEXITSTATUS(status)),
+        false => format!(
+            "the process ended with exit code {}",
+            libc::WEXITSTATUS(status)
+        ),
     }
 }
 

@@ -31,7 +31,7 @@ impl Refusals {
     /// The last line, about refusals that were not logged; `None` if all were.
     pub fn rest(&mut self) -> Option<String> {
         let rest = std::mem::take(&mut self.unsaid);
-        (rest > 0).then(|| format!("clients disconnected without a report: {rest}"))
+        (rest > 0).then(|| format!("clients disconnected since the last report: {rest}"))
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(at(121, "c"), None);
         assert_eq!(
             refusals.rest().as_deref(),
-            Some("clients disconnected without a report: 1")
+            Some("clients disconnected since the last report: 1")
         );
         assert_eq!(refusals.rest(), None);
     }

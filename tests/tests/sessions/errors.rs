@@ -51,7 +51,7 @@ const NOT_STARTED: &[(&str, &str, i32, &str)] = &[
         "-n 2",
         "./text",
         126,
-        "./text: not executable\n  if it is a program, run chmod +x on it",
+        "./text: not executable\n  if this file is a program, run chmod +x on it",
     ),
     ("-n 2", "./fifo", 126, "./fifo: is a FIFO of "),
     ("-n 2", "./", 126, "./: is a directory\n"),

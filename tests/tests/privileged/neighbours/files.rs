@@ -79,7 +79,7 @@ fn report_does_not_overwrite_a_foreign_file() {
     fifo(&neighbour, &page);
     let told = report(&neighbour, &page);
     let why = format!(
-        "write {}: is a FIFO of user 65533's, not a file",
+        "write {}: is a FIFO of user 65533, not a regular file",
         page.display()
     );
     assert!(told.said.contains(&why), "{told:?}");
@@ -210,7 +210,7 @@ fn fifo_instead_of_a_file_does_not_block() {
     let path = neighbour.home(Who::Neighbour).join("fifo");
     fifo(&neighbour, &path);
     let fifo = path.to_str().expect("a plain name");
-    let said = "is a FIFO of user 65533's, not a file";
+    let said = "is a FIFO of user 65533, not a regular file";
     let run = ["run", "--batch", "--no-report", "-n", "1"];
     let check = |args: &[&str], expect: &str| {
         let told = Outcome::of(&mut neighbour.sdm(Who::User, args));

@@ -147,7 +147,7 @@ fn neighbour_with_token_and_cookie_gets_no_page() {
         .expect("it is first");
     let (host, token) = address.split_once("/enter/").expect("an address");
     assert_on_no_command_line(token);
-    let told = "[web] a client was disconnected: the connection belongs to user 65533, but this is user 65534";
+    let told = "[web] a client was disconnected: the connection belongs to user 65533, but this process runs as user 65534";
     // The token that was stolen lets nobody else in, and is not used up by that.
     let stolen = served.ask(Who::Neighbour, host, &enter(host, token));
     assert!(!stolen.contains("HTTP"), "{stolen}");
@@ -199,7 +199,7 @@ fn page_socket_refuses_other_users_by_mode_and_by_peer() {
     let stolen = served.ask(Who::Neighbour, &place, &request);
     assert!(!stolen.contains("HTTP"), "{stolen}");
     let reported = served.wait_line("a client was disconnected");
-    let wanted = "of user 65533, but this is user 65534";
+    let wanted = "of user 65533, but this process runs as user 65534";
     assert!(reported.ends_with(wanted), "{reported}");
     let cookie = cookie_of(&served.ask(Who::User, &place, &request));
     let (_, value) = cookie.split_once('=').expect("a pair");

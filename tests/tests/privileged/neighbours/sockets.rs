@@ -113,5 +113,8 @@ fn foreign_connections_to_an_adapter_are_reported_once() {
         told.contains("the connection belongs to user 65533"),
         "{told}"
     );
-    assert!(told.contains("disconnected without a report: "), "{told}");
+    assert!(
+        told.contains("disconnected since the last report: "),
+        "{told}"
+    );
 }
