@@ -43,10 +43,10 @@ impl Compiler {
         for program in candidates(library) {
             match Self::at(program, folder) {
                 Ok((found, is)) if is == family => return Ok(found),
-                Ok((other, _)) => why.push(format!(
-                    "{} compiles for another MPI",
-                    printable_name(&other.program)
-                )),
+                Ok((other, is)) => {
+                    let compiler = printable_name(&other.program);
+                    why.push(format!("{compiler} compiles for {is}"));
+                }
                 Err(error) => why.push(error.to_string()),
             }
         }

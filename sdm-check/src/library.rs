@@ -68,7 +68,7 @@ pub fn library(mpi: &Source, before_compiling: impl FnOnce()) -> Result<PathBuf,
     let folder = cache()?;
     let bytes = folder.as_os_str().as_encoded_bytes();
     if bytes.iter().any(|byte| b" :\t\n$".contains(byte)) {
-        let text = "the loader cannot load a library from a folder whose name contains blanks, colons or dollars";
+        let text = "the loader cannot load a library from a folder whose name contains blanks, colons or dollars: set XDG_CACHE_HOME";
         return Err(refused(&folder, io::Error::other(text)));
     }
     // Another process that builds a library waits for the lock.
@@ -123,7 +123,7 @@ fn make(
         return Err(LibraryError::Compiler {
             compiler: compiler.program().to_owned(),
             what: format!(
-                "the mpi.h of this compiler declares only {} MPI functions",
+                "the mpi.h of this compiler declares only {} MPI functions: at least {FUNCTIONS_MIN} are expected",
                 functions.len()
             ),
         });

@@ -24,7 +24,7 @@ struct Rule {
 pub enum BadSuppression {
     /// A word is not a valid condition.
     #[error(
-        "line {line}: {word:?} is not an error number (M301), function=NAME, file=NAME or line=FILE:LINE, or the rule has two of the same kind"
+        "line {line}: {word:?} is not an error number (M301), function=NAME, file=NAME or line=FILE:LINE, or it repeats a condition of the rule"
     )]
     Word {
         /// The line, from 1.
@@ -33,7 +33,7 @@ pub enum BadSuppression {
         word: String,
     },
     /// There are more rules than are allowed.
-    #[error("the file has more than {RULES_MAX} lines")]
+    #[error("the file has more than {RULES_MAX} rules")]
     TooMany,
 }
 
