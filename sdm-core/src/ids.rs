@@ -87,7 +87,7 @@ impl std::str::FromStr for SessionId {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let bad = "a session id is 16 hexadecimal digits";
+        let bad = "expected a session id of 16 hexadecimal digits";
         if text.len() != 16 || !text.is_ascii() {
             return Err(bad);
         }

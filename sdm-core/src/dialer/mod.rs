@@ -305,7 +305,7 @@ impl Dialer {
     fn failed(&mut self, now: Instant, text: String, occupied: bool) {
         let (address, Target { server, host, .. }) = (self.next_address(), &self.target);
         tracing::debug!(
-            "{server} on {host}: try {} at {address}: {text}",
+            "{server} on {host}: attempt {} to connect to {address} failed: {text}",
             self.tries
         );
         self.last = Some((address, text));

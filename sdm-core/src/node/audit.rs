@@ -29,7 +29,11 @@ fn of_command(command: Option<CommandId>) -> String {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Disagreement {
     /// More commands are open than can be.
-    #[error("{0} commands are open, more than the maximum")]
+    #[error(
+        "{open} commands are open: the maximum is {max}",
+        open = .0,
+        max = limits::OPEN_COMMANDS_MAX
+    )]
     TooManyOpen(usize),
     /// Open commands are not sorted by id.
     #[error("the open commands are not sorted by id")]
@@ -43,7 +47,7 @@ pub enum Disagreement {
         child: ServerId,
     },
     /// Destinations of a command are in two of the sets open, missing, lost and gathered.
-    #[error("tasks {tasks} are counted as {part} and in another state too")]
+    #[error("tasks {tasks} are both {part} and in another set (open, missing, lost or gathered)")]
     CountedTwice {
         /// The tasks that are in both sets.
         tasks: IdSet,
@@ -51,19 +55,19 @@ pub enum Disagreement {
         part: &'static str,
     },
     /// A command's sets contain tasks that are not its destinations.
-    #[error("tasks {0} are counted, but are not destinations of the command")]
+    #[error("the sets of the command contain tasks {0}, which are not its destinations")]
     Strangers(IdSet),
     /// Tasks are waited for that are not at or below this member.
-    #[error("the member waits for tasks {0}, which are not below it")]
+    #[error("the command waits for tasks {0}, which are not at or below this server")]
     NotBelow(IdSet),
     /// Tasks are to be reported to the parent as lost, but are not lost.
-    #[error("tasks are to be reported as lost, but are not lost")]
+    #[error("tasks that are not lost are to be reported as lost")]
     UntoldLost,
     /// Tasks are to be reported to the parent as missing, but are not missing.
-    #[error("tasks are to be reported as missing, but are not missing")]
+    #[error("tasks that are not missing are to be reported as missing")]
     UntoldMissing,
     /// Tasks are marked as having answered late, but have no gathered answer.
-    #[error("tasks are counted as late, but have not answered")]
+    #[error("tasks that have not answered are counted as late")]
     Late,
     /// Tasks have answered an executed command twice.
     #[error("tasks {tasks} answered command {id} twice")]
@@ -74,7 +78,11 @@ pub enum Disagreement {
         id: CommandId,
     },
     /// The stored answers exceed their limit; the number is their size in bytes.
-    #[error("the member stores {0} bytes of answers, more than the maximum")]
+    #[error(
+        "the stored answers have {size} bytes: the maximum is {max}",
+        size = .0,
+        max = limits::REPLY_CACHE_BYTES_MAX
+    )]
     Remembered(usize),
 }
 

@@ -21,9 +21,9 @@ impl Node {
         command: CommandMessage,
     ) -> Result<(), ProtocolError> {
         if self.config.is_none() {
+            let me = self.me;
             return Err(ProtocolError(format!(
-                "{}: received a command before the plan of the server tree",
-                self.me
+                "{me}: received a command before the plan of the server tree"
             )));
         }
         let number = format_args!("{}.{}", command.id.0, command.attempt.0);

@@ -270,7 +270,8 @@ impl Node {
             .position(|child| child.server == server && child.state == ChildState::Connecting);
         let Some(at) = found else { return };
         self.adopt_children_of(at);
-        let why = format!("{} does not answer", name(&self.children[at].slice[0]));
+        let child = name(&self.children[at].slice[0]);
+        let why = format!("{child} does not answer");
         self.tell_silent(now, at, &why);
         self.reconnect(at, false);
     }
@@ -345,9 +346,9 @@ impl Node {
     /// Handles a complete plan of the parent.
     pub(super) fn take_plan(&mut self, now: Instant, init: Init) -> Result<(), ProtocolError> {
         let Some((height, all)) = measure(&init.slice) else {
+            let me = self.me;
             return Err(ProtocolError(format!(
-                "{}: the plan is not a tree",
-                self.me
+                "{me}: the received plan of the server tree is not a tree"
             )));
         };
         let first = &init.slice[0];

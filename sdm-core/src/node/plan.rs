@@ -114,8 +114,11 @@ impl Node {
         let me = self.me;
         let parent = self.parent.as_mut().expect("it said this");
         let gathering = parent.gathering.as_mut();
-        let gathering = gathering
-            .ok_or_else(|| ProtocolError(format!("{me}: received a part of an unknown plan")))?;
+        let gathering = gathering.ok_or_else(|| {
+            ProtocolError(format!(
+                "{me}: received a part of a plan that was not announced"
+            ))
+        })?;
         gathering
             .add(part)
             .map_err(|why| ProtocolError(format!("{me}: {why}")))?;

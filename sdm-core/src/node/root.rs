@@ -73,7 +73,9 @@ impl Node {
         plan: Slice,
     ) -> Result<(), ProtocolError> {
         let Some((height, all)) = measure(&plan) else {
-            return Err(ProtocolError("the plan is not a tree".to_owned()));
+            return Err(ProtocolError(
+                "the plan of the server tree is not a tree".to_owned(),
+            ));
         };
         super::plan::check(&plan)?;
         self.height = height + 1;

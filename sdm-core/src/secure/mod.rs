@@ -93,7 +93,7 @@ impl FromStr for SessionKey {
 
     /// Reads the text form; white space around it, as of a line read from stdin, is dropped.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let bad = "a session key is 64 hexadecimal digits";
+        let bad = "expected a session key of 64 hexadecimal digits";
         let digits = text.trim_ascii().as_bytes();
         if digits.len() != 64 {
             return Err(bad);

@@ -59,7 +59,7 @@ impl fmt::Display for Shape {
 
 /// A text that does not describe a shape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?}: expected latency_us=N,bandwidth=N,between_hosts")]
+#[error("{text:?}: expected a network delay such as latency_us=N,bandwidth=N,between_hosts")]
 pub struct ShapeError {
     /// The text that did not parse.
     pub text: String,

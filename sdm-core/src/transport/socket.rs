@@ -30,7 +30,7 @@ impl Listener {
             Scheme::Tcp => inet::bind(at).map(Self::Tcp),
             Scheme::Unix => unix::bind(at).map(Self::Unix),
             Scheme::Ssh => {
-                let what = "a tunnel cannot listen: use tcp://127.0.0.1";
+                let what = "an ssh:// address is only for connecting: listen at tcp://127.0.0.1";
                 Err(io::Error::new(io::ErrorKind::InvalidInput, what))
             }
             Scheme::Called => Err(called()),
@@ -85,13 +85,13 @@ fn called() -> io::Error {
 
 /// The error for an address that only another transport knows.
 fn other(address: &ConnectionString) -> io::Error {
-    let what = format!("{address}: not an address of a socket");
+    let what = format!("{address} is not an address of a TCP or Unix socket");
     io::Error::new(io::ErrorKind::Unsupported, what)
 }
 
 /// The error for a `local` address without a session, whose key the socket's name is made of.
 fn no_session() -> io::Error {
-    let what = "Unix sockets between servers of a host need a session";
+    let what = "a local:// address needs a session, whose key gives the name of the socket";
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 

@@ -120,16 +120,18 @@ impl Node {
         message: ExchangeMessage,
     ) -> Result<(), ProtocolError> {
         let ExchangeMessage { id, step } = message;
-        let wrong = |what: &str| ProtocolError(format!("{}: {what} in an exchange", self.me));
+        let me = self.me;
+        let wrong =
+            |what: &str| ProtocolError(format!("{me}: invalid message of an exchange: {what}"));
         if self.root.is_some() {
-            return Err(wrong("the root received a message"));
+            return Err(wrong("only servers take part"));
         }
         let is_part = |tasks: &IdSet| tasks.is_subset(&id.tasks);
         match (step, is_from_parent) {
             (ExchangeStep::Given { empty, pieces }, false) => {
                 let is_known = |it: &Piece| is_part(&it.sources) && it.total > 0;
                 if id.tasks.is_empty() || !is_part(&empty) || !pieces.iter().all(is_known) {
-                    return Err(wrong("received data of ranks that are not participants"));
+                    return Err(wrong("it has data of ranks that are not participants"));
                 }
                 self.take_given(link, &id, &empty, &pieces)
             }
@@ -153,7 +155,7 @@ impl Node {
                     return Ok(());
                 };
                 if total > EXCHANGE_BYTES_MAX {
-                    return Err(wrong("received more bytes than announced"));
+                    return Err(wrong("it announces more than 2 GiB"));
                 }
                 let all = self.exchanges.open[at].all.get_or_insert(All {
                     total,
@@ -163,7 +165,7 @@ impl Node {
                 if all.total != total
                     || !append(&mut all.chunks, &mut all.have, total, offset, &bytes)
                 {
-                    return Err(wrong("received bytes out of order"));
+                    return Err(wrong("its bytes are out of order"));
                 }
                 self.settle_exchange(at);
                 Ok(())
@@ -172,7 +174,7 @@ impl Node {
                 self.fail_exchange(&id, &ExchangeFailure { lost, why });
                 Ok(())
             }
-            _ => Err(wrong("received a message from the wrong direction")),
+            _ => Err(wrong("it came from the wrong direction of the server tree")),
         }
     }
 
@@ -258,7 +260,8 @@ impl Node {
             } else if is_apex {
                 let lost = missing.difference(&self.reach());
                 if !lost.is_empty() {
-                    let why = format!("{} cannot be reached", tasks_of(&lost));
+                    let tasks = tasks_of(&lost);
+                    let why = format!("{tasks} cannot be reached");
                     let id = self.exchanges.open[at].id.clone();
                     return self.fail_exchange(&id, &ExchangeFailure { lost, why });
                 }
