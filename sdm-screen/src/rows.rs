@@ -93,7 +93,7 @@ pub(crate) fn managers(facts: &Facts, now: u64) -> Vec<Row> {
     let row = |it: &crate::platform_state::Cluster| {
         let since = (it.since > 0).then(|| span(now.saturating_sub(it.since)));
         let reason = match it.stale {
-            true => format!("not up to date; {}", it.reason),
+            true => format!("not up to date: {}", it.reason),
             false => it.reason.clone(),
         };
         Row {

@@ -31,7 +31,7 @@ pub enum SessionError {
     )]
     CannotStage(String),
     #[error(
-        "--reverse: not with the launcher manual: its master is started by hand and does not listen"
+        "--reverse cannot be used with the launcher manual: its sdm-master is started by hand and does not listen"
     )]
     CannotReverse,
     #[error("{0}")]
@@ -68,7 +68,7 @@ pub enum SessionError {
         first: u32,
         second: u32,
     },
-    #[error("rank {rank} reported twice (second: pid {pid})")]
+    #[error("two processes reported as rank {rank}: the second has pid {pid}")]
     RankTwice { rank: u32, pid: u32 },
     #[error("{id} connected, but only servers 0-{last} were started", last = total - 1)]
     Unexpected { id: ServerId, total: u32 },

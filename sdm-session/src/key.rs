@@ -193,11 +193,9 @@ impl Offer {
 }
 
 fn failed(what: &str, path: &Path, source: io::Error) -> SessionError {
+    let path = printable_name(path);
     SessionError::Io {
-        what: format!(
-            "cannot pass on the session key: {what} {}",
-            printable_name(path)
-        ),
+        what: format!("cannot pass on the session key: {what} {path}"),
         source,
     }
 }

@@ -109,9 +109,7 @@ pub(super) fn write_handover(
     let mut file = SecretFile::at(folder.join(format!(".{session}.key")));
     let text = handover::to_text(session, key);
     let written = file.write(text.as_bytes());
-    written.map_err(failed(format!(
-        "cannot write the session key to {}",
-        printable_name(file.path())
-    )))?;
+    let path = printable_name(file.path());
+    written.map_err(failed(format!("cannot write the session key to {path}")))?;
     Ok(file)
 }

@@ -319,7 +319,7 @@ fn aborting_rank_is_named_for_any_wait() {
     call(&mut seen, "0,2", "MPI_Barrier", &[WORLD]);
     let what = "about to call MPI_Abort in quit () at a.c:7".to_owned();
     seen.gone
-        .push((set("1"), format!("stopped before ending: {what}")));
+        .push((set("1"), format!("stopped, and about to end: {what}")));
     seen.aborting.push((set("1"), what));
     check_cause(&seen, Cause::Aborted, &["1 quit"]);
     let said = "about to call MPI_Abort in quit () at a.c:7";

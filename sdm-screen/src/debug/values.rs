@@ -40,7 +40,10 @@ pub(crate) fn rows(sight: &Sight, names: &Names, style: Style, parts: usize) -> 
         let name = printable(it.name.as_bytes());
         let mut say = |text: String, tone| rows.push(ValueRow { of, text, tone });
         match &it.values[..] {
-            [] => say(format!("{name}: no value here"), Some(Tone::Off)),
+            [] => say(
+                format!("{name}: no value in the selected frame"),
+                Some(Tone::Off),
+            ),
             [(_, value)] => say(format!("{name} = {}", line_of(value)), None),
             [(most, _), ..] => {
                 let most = most.len();

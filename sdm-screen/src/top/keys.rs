@@ -148,14 +148,14 @@ impl Top {
         match code {
             KeyCode::Enter if self.second && self.view == View::Jobs => self.go(View::Process),
             KeyCode::Enter => self.over = Overlay::Menu { name, at: 0 },
-            KeyCode::Char('c') if has_ended => self.hint = format!("{name} has ended already"),
+            KeyCode::Char('c') if has_ended => self.hint = format!("job {name} has ended already"),
             KeyCode::Char('c') => self.over = Overlay::Confirm(words("cancel")),
             KeyCode::Char('h') if !is_pending => {
-                self.hint = format!("{name} is {state}: only a PENDING job can be held");
+                self.hint = format!("job {name} is {state}: only a PENDING job can be held");
             }
             KeyCode::Char('h') => self.over = Overlay::Confirm(words("hold")),
             KeyCode::Char('r') if !is_pending => {
-                self.hint = format!("{name} is {state}: only a PENDING job can be released");
+                self.hint = format!("job {name} is {state}: only a PENDING job can be released");
             }
             KeyCode::Char('r') => self.over = Overlay::Confirm(words("release")),
             KeyCode::Char('l') => self.show(words("logs")),

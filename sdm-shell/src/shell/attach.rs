@@ -13,6 +13,7 @@ use super::{ask, memory_estimate};
 use crate::commands::{SetExpr, UserCommand};
 use crate::exit_codes::{GIVEN_UP, NOT_STARTED};
 use sdm_view::item::Item;
+use sdm_view::render::Names;
 
 /// Has gdb attach to the tasks of `to` that have no gdb so far, and stops them. Returns false if gdb could attach to
 /// none and `to` has no other task.
@@ -74,7 +75,10 @@ pub(super) fn needs_no_gdb(command: &UserCommand) -> bool {
 pub(super) fn failed_attach(session: &SessionHandle) -> Ending {
     let (code, reason) = match StacksCode::Interrupted.reason() {
         Some(given_up) if session.interrupted_since(0) => (GIVEN_UP, given_up),
-        _ => (NOT_STARTED, "no process could be attached to".to_owned()),
+        _ => (
+            NOT_STARTED,
+            "sdm could not attach to any process".to_owned(),
+        ),
     };
     Ending {
         code,
@@ -187,9 +191,9 @@ pub(super) fn elsewhere(session: &SessionHandle) -> IdSet {
 /// Replaces the tree of servers, which cannot grow, by one that also has servers for `wanted`. Tasks that
 /// were attached are attached again, with their breakpoints.
 async fn attach_anew(session: &SessionHandle, said: &Invocation<'_>, mut wanted: IdSet) -> Verdict {
-    let label = sdm_idset::set_text(&wanted.intersection(&elsewhere(session)), 60);
+    let who = Names::ranks().label(&wanted.intersection(&elsewhere(session)), 60);
     session.say(&format!(
-            "{label}: this session has no server on their hosts; sdm detaches from all processes and attaches again with servers there"
+            "this session has no sdm-server on the hosts of {who}; sdm detaches from all processes and attaches again with servers there"
         ));
     wanted.union_with(&session.read(|model| model.tasks.live()));
     let points = session.read(|model| model.breaks.start_points());

@@ -236,7 +236,7 @@ async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
         }
         let running = set_text(&session.running(), 24);
         let seconds = (now - began).as_secs();
-        let line = format!("batch: running: {running} ({seconds} s); ^C ends the job");
+        let line = format!("batch: running ranks: {running} ({seconds} s); ^C ends the job");
         session.status((seconds > 0).then_some(line.as_str()));
         let quiet = batch
             .hang_timeout

@@ -44,7 +44,10 @@ pub(super) async fn collect(session: &SessionHandle, line: &str) -> Verdict {
             session.edit(|model| model.dialogue.defined.insert(name, lines));
             Verdict::Done
         }
-        Collected::TooMany => session.complain(format!("more than {LINES_MAX} lines"), ""),
+        Collected::TooMany => session.complain(
+            format!("more than {LINES_MAX} lines before `end`: all are discarded"),
+            "",
+        ),
     }
 }
 
@@ -67,11 +70,9 @@ pub(super) async fn execute_defined(
     }
     let called = commands::called(line)?;
     let lines = session.read(|model| model.dialogue.defined.get(called.word).cloned())?;
+    let word = called.word;
     if depth == SOURCE_DEPTH_MAX {
-        let text = format!(
-            "{}: user-defined commands are nested too deeply",
-            called.word
-        );
+        let text = format!("{word}: user-defined commands are nested too deeply");
         return Some(session.complain(text, ""));
     }
     let to = match &called.to {
@@ -82,7 +83,7 @@ pub(super) async fn execute_defined(
         },
     };
     if to.is_empty() {
-        session.say("the set is empty");
+        session.say(&format!("{word}: the set contains no rank"));
         return Some(Verdict::Done);
     }
     let before = session.edit(|model| std::mem::replace(&mut model.sets.focus, to.clone()));

@@ -22,7 +22,7 @@ pub(super) async fn display(
     if session.read(|model| model.displays.is_full()) {
         return session.complain(
             format!("display: {DISPLAYS_MAX} expressions are displayed, no more are allowed"),
-            "`undisplay N` removes one",
+            "`undisplay N` removes an expression",
         );
     }
     let number = session.edit(|model| model.displays.add(display));
@@ -108,7 +108,10 @@ async fn show_some(session: &SessionHandle, line: &str, to: &IdSet, only: Option
         values.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
         if values.is_empty() && only.is_some() {
             let expression = words(&display);
-            return session.complain(format!("display: `{expression}` has no value here"), "");
+            return session.complain(
+                format!("display: `{expression}` has no value in the selected frame"),
+                "",
+            );
         }
         if !values.is_empty() {
             session.show_quietly(&Item::Display {

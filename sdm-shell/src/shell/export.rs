@@ -209,7 +209,7 @@ async fn answers_of(
                     _ => None,
                 };
                 if values::is_cut_text(&reply) {
-                    let text = format!("the text of `{expression}` is too long");
+                    let text = format!("the output of gdb for `{expression}` is too long");
                     return Err(session.complain(text, values::BOUNDS_HINT));
                 }
                 let Some(array) = array else {
@@ -219,7 +219,7 @@ async fn answers_of(
                 let size = usize::try_from(tasks.len()).unwrap_or(usize::MAX);
                 numbers = numbers.saturating_add(array.elements.len().saturating_mul(size));
                 if numbers > NUMBERS_MAX {
-                    let text = format!("more than {NUMBERS_MAX} numbers over all ranks");
+                    let text = format!("`{expression}`: more than {NUMBERS_MAX} numbers in total");
                     return Err(
                         session.complain(text, "select fewer ranks: [0-63] before the command")
                     );

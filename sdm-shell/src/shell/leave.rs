@@ -12,8 +12,8 @@ use super::model::Over;
 use super::model::goal::{Goal, WaitOutcome};
 use super::model::open_commands::RunEnd;
 use super::{SessionHandle, ask, notices};
-use sdm_idset::set_text;
 use sdm_view::item::{Happening, Item};
+use sdm_view::render::Names;
 
 /// Time limit for a launcher to end after all its processes have ended.
 const LAUNCHER_WAIT: Duration = Duration::from_secs(10);
@@ -34,8 +34,8 @@ pub(super) async fn leave(session: &SessionHandle, mut ending: Ending) -> Ending
     }
     let left = session.read(|model| model.left_running());
     if !left.is_empty() {
-        let who = set_text(&left, 60);
-        let text = format!("{who} keep running; sdm waits until they have ended, ^C kills them");
+        let who = Names::ranks().label(&left, 60);
+        let text = format!("still running: {who}; sdm waits until they have ended, ^C kills them");
         session.show(&Item::Notice(text));
         let waited = session
             .wait_for(&Goal::Gone(left.clone()), "detached", None)

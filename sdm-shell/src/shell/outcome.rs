@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use sdm_debug::TaskState;
 use sdm_debug::reply::{Stop, StopReason};
-use sdm_idset::{IdSet, set_text};
+use sdm_idset::IdSet;
 use sdm_text::counted;
 use sdm_view::item::Happening;
 use sdm_view::render::Names;
@@ -111,8 +111,8 @@ fn code_of_the_end(session: &SessionHandle) -> (u8, Option<String>) {
 /// None for other programs.
 fn isolated(session: &SessionHandle) -> Option<(u8, Option<String>)> {
     let isolated = session.read(|model| model.job.isolated.clone());
-    let who = set_text(&isolated, 60);
-    let why = format!("the ranks in MPI_COMM_WORLD are not those of the launcher: {who}");
+    let who = Names::ranks().label(&isolated, 60);
+    let why = format!("the rank in MPI_COMM_WORLD is not the launcher's rank on {who}");
     (!isolated.is_empty()).then_some((ISOLATED, Some(why)))
 }
 

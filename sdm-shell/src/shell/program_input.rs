@@ -10,6 +10,7 @@ use super::model::input::{INPUT, Piece};
 use super::model::open_commands::OpenCommand;
 use super::{SessionHandle, Verdict};
 use crate::commands::SetExpr;
+use sdm_view::render::Names;
 
 /// Notes that the programs are being started, and read the standard input of `sdm` from here on.
 pub(super) fn begin_input(session: &SessionHandle) {
@@ -106,9 +107,9 @@ pub(super) async fn send_input(
     };
     let unfed = session.read(|model| to.difference(&model.options.stdin_tasks));
     if !unfed.is_empty() {
-        let text = sdm_idset::set_text(&unfed, 60);
+        let who = Names::ranks().label(&unfed, 60);
         return session.complain(
-            format!("send: {text} read an empty standard input"),
+            format!("send: standard input is empty on {who}"),
             "`--stdin SET` chooses the ranks that read standard input; the default is rank 0",
         );
     }

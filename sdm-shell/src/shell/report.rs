@@ -117,8 +117,8 @@ pub(super) async fn write_report_to(session: &SessionHandle, file: &str) -> Verd
     let report = report(session);
     match session.machine(|machine| files.write(&report, machine)) {
         Ok(()) => {
-            let also = [&files.text, &files.json].map(printable_name);
-            session.say(&format!("{file} is written; also {}", also.join(" and ")));
+            let [text, json] = [&files.text, &files.json].map(printable_name);
+            session.say(&format!("{file}, {text} and {json} are written"));
             Verdict::Done
         }
         Err(why) => session.complain(why.to_string(), ""),

@@ -97,7 +97,7 @@ async fn wait_for_run(session: &SessionHandle, line: &str, ids: &[CommandId]) ->
     let (crashed, running) = session.read(|model| (model.crashed_of(ids), model.running_of(ids)));
     let (crashed, running) = (set_text(&crashed, 24), set_text(&running, 24));
     session.say(&format!(
-        "crashed: {crashed}; still running: {running}: `interrupt` stops them, `wait` waits for them"
+        "crashed ranks: {crashed}; running ranks: {running} (`interrupt` stops them, `wait` waits for them)"
     ));
     Some(Verdict::Done)
 }

@@ -3,6 +3,7 @@ use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
 use sdm_idset::set_text;
 use sdm_view::item::{Item, SetRow};
+use sdm_view::render::Names;
 
 use super::invocation::Invocation;
 use super::{SessionHandle, Verdict};
@@ -149,7 +150,7 @@ pub(super) async fn define_set(
     if is_full {
         return session.complain(
             format!("defset: {NAMED_MAX} sets are defined, no more are allowed"),
-            "`undefset NAME` removes one",
+            "`undefset NAME` removes a set",
         );
     }
     if tasks.is_empty() {
@@ -232,7 +233,7 @@ pub(super) async fn hold(
     }
     let running = session.running().intersection(&to);
     if on && !running.is_empty() {
-        let who = set_text(&running, 60);
+        let who = Names::ranks().label(&running, 60);
         session.say(&format!("frozen from their next stop: {who}"));
     }
     Verdict::Done
@@ -244,9 +245,9 @@ pub(super) fn not_held(session: &SessionHandle, said: &Invocation<'_>) -> IdSet 
     if held.is_empty() {
         return said.to.clone();
     }
-    let who = set_text(&held, 60);
+    let who = Names::ranks().label(&held, 60);
     session.say(&format!(
-        "frozen, not resumed: {who} (`thaw` releases them)"
+        "frozen, not resumed: {who} (`thaw` ends the freeze)"
     ));
     said.to.difference(&held)
 }

@@ -63,9 +63,9 @@ pub(super) async fn thread_apply(
         }
     }
     if more > 0 {
+        let threads = counted(more, "more thread");
         session.say(&format!(
-            "{} not asked: `thread apply N CMD` asks thread N",
-            counted(more, "more thread")
+            "thread apply: skipped {threads}; `thread apply N CMD` asks thread N"
         ));
     }
     verdict

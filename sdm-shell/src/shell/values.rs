@@ -247,7 +247,7 @@ async fn stats(session: &SessionHandle, said: &Invocation<'_>, expression: Strin
         });
     }
     if rest.ok.iter().any(|(_, reply)| is_cut_text(reply)) {
-        let text = format!("stats: the text of `{expression}` is too long");
+        let text = format!("stats: the output of gdb for `{expression}` is too long");
         return session.complain(text, BOUNDS_HINT);
     }
     let answer = rest.ok.first().cloned();

@@ -228,7 +228,7 @@ fn a_job_is_attached_to_on_its_nodes() {
     ] {
         assert!(done.out.contains(line), "no {line:?} in {done}");
     }
-    assert!(!done.out.contains("stopped before ending"), "{done}");
+    assert!(!done.out.contains("stopped, and about to end"), "{done}");
     processes::signal(halted, Signal::SIGCONT);
     assert_eq!(looks(), before);
     // Processes that Slurm kills with the servers' step could not detach.

@@ -226,11 +226,11 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "[7] bt",
-        "no such rank: 7 (this session has 0-1)\n  [7] bt\n   ^\n",
+        "no such rank: 7 (this session has ranks 0-1)\n  [7] bt\n   ^\n",
     ),
     (
         "focus 1-9",
-        "no such ranks: 2-9 (this session has 0-1)\n  focus 1-9\n        ^\n",
+        "no such ranks: 2-9 (this session has ranks 0-1)\n  focus 1-9\n        ^\n",
     ),
     (
         "[1-0] bt",
@@ -249,7 +249,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("frame 77", "ranks 0-1 (2): no frame 77\n"),
     ("step -1", "expected a count of 1 or more, not `-1`\n"),
-    ("send 1 x", "send: 1 read an empty standard input\n"),
+    ("send 1 x", "send: standard input is empty on rank 1\n"),
     ("source nofile", "nofile: No such file or directory"),
 ];
 

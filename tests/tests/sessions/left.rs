@@ -14,7 +14,7 @@ fn detaching_script_ends_with_its_program() {
         .lines(&["break tick", "[0] kill", "detach"])
         .program(&program, &[])
         .spawn();
-    let stays = "1-2 keep running; sdm waits until they have ended";
+    let stays = "still running: ranks 1-2 (2); sdm waits until they have ended";
     running.out.wait(0, stays);
     fs::write(place.path().join("go"), "").expect("a file");
     let done = running.finish().code(0);
@@ -31,7 +31,7 @@ fn detached_program_outlives_sdm_or_is_killed_by_ctrl_c() {
         let mut running = Sdm::run(&place, 2).talk().program(&program, &[]).spawn();
         running.ask("break tick", "breakpoint 1 at");
         running.ask("continue", "stopped at breakpoint 1");
-        running.ask(talk, "0-1 keep running");
+        running.ask(talk, "still running: ranks 0-1 (2)");
         running.out.wait(0, "] tick 9\n");
         running
     };

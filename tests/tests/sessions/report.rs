@@ -210,7 +210,7 @@ fn unwritable_report_and_failed_start_are_reported() {
         .code(0);
     done.expect_part(
         "report here.html",
-        "here.html is written; also here.txt and here.json",
+        "here.html, here.txt and here.json are written",
     );
     let page = read(&place, "here.html");
     assert!(page.contains("step_through"), "{page}");

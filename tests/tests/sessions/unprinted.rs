@@ -65,7 +65,7 @@ fn pointer_is_no_number_and_its_target_is_named() {
     ] {
         let done = run(&place, &[line], 123);
         done.expect_part(line, &format!("`{name}` has no numeric value"));
-        done.expect_part(line, &format!("ask for numbers in it, as `{part}`"));
+        done.expect_part(line, &format!("ask for a part with numbers, as `{part}`"));
     }
     let line = "compare owned";
     let done = run(&place, &[line], 123);
@@ -77,9 +77,9 @@ fn equal_addresses_are_not_taken_for_equal_numbers() {
     let place = Place::new();
     let lines = ["compare first", "compare matrix", "compare text"];
     let done = run(&place, &lines, 0);
-    let note = "`first` has equal addresses; what is stored there was not compared: `compare first[0:9]` does that";
+    let note = "`first` has equal addresses; the memory at the address was not compared: `compare first[0:9]` compares it";
     done.expect_part("compare first", note);
-    let note = "not compared: `compare matrix.storage.data[0:9]` does that";
+    let note = "not compared: `compare matrix.storage.data[0:9]` compares it";
     done.expect_part("compare matrix", note);
     assert!(!done.answer("compare text").contains("addresses"), "{done}");
 }

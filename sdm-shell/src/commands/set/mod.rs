@@ -22,7 +22,8 @@ mod parse;
 mod tests;
 
 use sdm_hosts::hostlist::HostPattern;
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, set_text};
+use sdm_text::agree;
 
 use super::CommandError;
 use super::cursor::Cursor;
@@ -257,22 +258,18 @@ fn within(ids: &IdSet, tasks: &IdSet, at: usize) -> Result<IdSet, CommandError> 
     if beyond.is_empty() {
         return Ok(ids.clone());
     }
-    let noun = if beyond.len() == 1 { "rank" } else { "ranks" };
-    Err(CommandError::at(
-        at,
-        format!(
-            "no such {noun}: {} (this session has {})",
-            sdm_idset::set_text(&beyond, 60),
-            sdm_idset::set_text(tasks, 60)
-        ),
-    ))
+    let noun = |set: &IdSet| agree(set.len(), "rank", "ranks");
+    let (unknown, known) = (set_text(&beyond, 60), set_text(tasks, 60));
+    let (one, other) = (noun(&beyond), noun(tasks));
+    let text = format!("no such {one}: {unknown} (this session has {other} {known})");
+    Err(CommandError::at(at, text))
 }
 
 /// The reason why `defset` cannot use a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SetNameError {
     /// The name is malformed.
-    #[error("`{0}` is not a valid name: a letter, then letters, digits, `_` and `-`")]
+    #[error("`{0}` is not a valid name: expected a letter, then letters, digits, `_` and `-`")]
     Malformed(String),
     /// The name is predefined.
     #[error("`@{0}` is a predefined set: choose another name")]

@@ -135,7 +135,11 @@ fn set_expression_error_points_at_its_character() {
 #[test]
 fn error_in_a_set_points_at_the_unknown_name() {
     for (text, at, message) in [
-        ("0-3,7-9", 4, "no such ranks: 8-9 (this session has 0-7)"),
+        (
+            "0-3,7-9",
+            4,
+            "no such ranks: 8-9 (this session has ranks 0-7)",
+        ),
         (
             "0,@workers",
             2,

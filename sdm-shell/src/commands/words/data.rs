@@ -128,10 +128,10 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "set",
         usage: "set var NAME = VALUE",
         what: "changes a variable",
-        more: "set breakpoint pending on|off|auto: keeps breakpoints whose place is not loaded yet; auto asks.\n\
+        more: "set breakpoint pending on|off|auto: on keeps a breakpoint whose location is not loaded yet, auto asks.\n\
                set args ARGS: the program's arguments, from the next `run` on.\n\
-               set pagination on|off: what is longer than the screen is shown a screen at a time.\n\
-               set confirm on|off: asks before `run` and `quit` end something.\n\
+               set pagination on|off: on shows a long text one screen at a time.\n\
+               set confirm on|off: on asks before `run` or `quit` ends the job.\n\
                All other settings are gdb's own.",
         completes: Completes::Words(&[
             "var",

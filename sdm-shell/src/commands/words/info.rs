@@ -63,10 +63,9 @@ pub(in crate::commands) fn words() -> impl Iterator<Item = &'static str> {
 pub(super) fn parse(rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     if rest.is_empty() {
         let names: Vec<_> = words().collect();
-        return Err(rest.error(format!(
-            "info: expected {}, or another of gdb's",
-            names.join(", ")
-        )));
+        let names = names.join(", ");
+        let text = format!("info: expected {names}, or another topic of gdb's `info`");
+        return Err(rest.error(text));
     }
     let mut ahead = *rest;
     let said = ahead.word();

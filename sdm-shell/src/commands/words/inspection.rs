@@ -14,7 +14,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         short: &["bt", "where"],
         usage: "bt [N] [--full]",
         what: "prints the stack of each rank, equal stacks once",
-        more: "`bt 5` shows five frames; `--full` also those inside MPI and other runtimes.\n`bt full` is gdb's: with the local variables of every frame.",
+        more: "`bt 5` shows five frames; `--full` also shows those inside MPI and other runtimes.\n`bt full` is gdb's: with the local variables of every frame.",
         repeats: true,
         parse: backtrace,
         ..PLAIN
@@ -94,7 +94,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "profile",
         usage: "profile [SECONDS]",
         what: "samples the stacks of ranks that gdb is not attached to",
-        more: "Ten samples a second for ten seconds, as by `sdm profile`; Ctrl-C ends it earlier.",
+        more: "Takes ten samples a second for ten seconds, as `sdm profile` does; Ctrl-C ends it earlier.",
         parse: profile,
         ..PLAIN
     },
@@ -102,7 +102,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "queues",
         usage: "queues",
         what: "lists MPI sends and receives that have not completed",
-        more: "Read by the MPI library's debug library (Open MPI 4): peer, tag, communicator and length,\nequal ones once. The ranks must be stopped.",
+        more: "The MPI library's debug library (Open MPI 4) gives peer, tag, communicator and length.\nEqual messages are shown once. The ranks must be stopped.",
         parse: |_, _| Ok(C::Queues),
         ..PLAIN
     },

@@ -137,7 +137,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         short: &["!"],
         usage: "shell COMMAND",
         what: "runs a shell command on this machine",
-        more: "!ls: the same\nWithout a command: a shell.",
+        more: "`!ls` is the same as `shell ls`.\nWithout a command, it opens a shell.",
         completes: Completes::Files,
         parse: |_, rest| Ok(C::System(rest.take_rest().to_owned())),
         ..PLAIN

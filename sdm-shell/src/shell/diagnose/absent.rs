@@ -56,7 +56,7 @@ pub(super) fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Ob
             join(
                 &mut observed.gone,
                 &row.tasks,
-                format!("stopped before ending: {what}"),
+                format!("stopped, and about to end: {what}"),
             );
             if stop.reason.is_crash() {
                 join(&mut observed.aborting, &row.tasks, what);

@@ -254,10 +254,8 @@ pub(super) fn note_missed(missed: Vec<(IdSet, Failure)>, observed: &mut Observed
         told.union_with(&tasks);
         let tasks = tasks.difference(&partial);
         if !tasks.is_empty() {
-            let what = format!(
-                "not judged: the process was not seen in each sample: {}",
-                why.text
-            );
+            let why = why.text;
+            let what = format!("not judged: the process was not seen in each sample: {why}");
             join(&mut observed.unseen, &tasks, what);
         }
     }

@@ -148,11 +148,10 @@ impl Model {
                 let (to, left) = self.asked_and_left(ids);
                 let all = to.len();
                 let symbols = self.job.tasks_at(Phase::Symbols);
-                let symbols = symbols.union(&to.difference(&left));
+                let read = symbols.union(&to.difference(&left)).len();
+                let at_main = all - left.len();
                 let mut line = format!(
-                    "start: symbols {}/{all}, at main {}/{all} ({seconds} s)",
-                    symbols.len(),
-                    all - left.len()
+                    "start: symbols read {read}/{all}, at main {at_main}/{all} ({seconds} s)"
                 );
                 if took >= SLOWEST_AFTER {
                     line.push_str(&format!(", slowest: {}", set_text(&left, 24)));

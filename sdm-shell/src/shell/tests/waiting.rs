@@ -107,7 +107,8 @@ fn crash_returns_the_prompt() {
     let lines = ["continue", "interrupt", "quit", "y"];
     let run = run((4, 100), prompt(), &lines, one_crashes());
     assert_eq!(run.sent, ["0-3 start", "0-3 continue", "2 interrupt"]);
-    let said = "crashed: 3; still running: 2: `interrupt` stops them, `wait` waits for them\n";
+    let said =
+        "crashed ranks: 3; running ranks: 2 (`interrupt` stops them, `wait` waits for them)\n";
     let (before, after) = run.screen.split_once(said).expect(&run.screen);
     // The shell waits for a rank that stops soon.
     assert!(before.contains("rank 1: interrupted, "), "{}", run.screen);
@@ -424,9 +425,9 @@ fn slow_start_shows_progress_and_the_slowest_task() {
         said
     });
     let run = run((4, 100), Options::default(), &[], respond);
-    let first = "~ start: symbols 3/4, at main 0/4 (1 s)\n";
+    let first = "~ start: symbols read 3/4, at main 0/4 (1 s)\n";
     assert!(run.screen.starts_with(first), "{}", run.screen);
-    let tenth = "~ start: symbols 3/4, at main 0/4 (10 s), slowest: 0-3\n";
+    let tenth = "~ start: symbols read 3/4, at main 0/4 (10 s), slowest: 0-3\n";
     assert!(run.screen.contains(tenth), "{}", run.screen);
 }
 

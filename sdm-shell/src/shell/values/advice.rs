@@ -30,7 +30,7 @@ pub(in crate::shell) async fn advice(
     };
     let part = numbers_in(session, said, (tasks, expression), text).await;
     part.map_or_else(String::new, |part| {
-        format!("ask for numbers in it, as `{part}`")
+        format!("ask for a part with numbers, as `{part}`")
     })
 }
 
@@ -47,9 +47,11 @@ pub(super) async fn not_compared(
         return None;
     }
     let part = tried(session, said, (tasks, expression), parts, is_pointed).await;
-    let how = part.map_or_else(String::new, |part| format!(": `compare {part}` does that"));
+    let how = part.map_or_else(String::new, |part| {
+        format!(": `compare {part}` compares it")
+    });
     Some(format!(
-        "`{expression}` has equal addresses; what is stored there was not compared{how}"
+        "`{expression}` has equal addresses; the memory at the address was not compared{how}"
     ))
 }
 

@@ -29,7 +29,7 @@ pub(super) fn refuse(gathered: &mut Gathered, expression: &str, verdict: &mut Ve
         };
         let mut failure = Failure::new(FailureCode::Gdb, what);
         if is_owned_array(text) && !has_parts {
-            let hint = "its length is unknown: ask for a slice, as in";
+            let hint = "the length of the array is unknown: ask for a slice, as in";
             failure = failure.with_hint(format!("{hint} `{expression}[0:9]`"));
         }
         gathered.failed.push((tasks.clone(), failure));

@@ -166,7 +166,7 @@ fn more_of_the_job_is_attached_to_where_no_server_is(place: &Place, job: &HeldJo
         .code(0);
     done.expect_part(
         "attach 2-3",
-        "2-3: this session has no server on their hosts",
+        "this session has no sdm-server on the hosts of ranks 2-3 (2); sdm detaches",
     );
     done.expect_part("attach 2-3", "attached, in MPI_Allreduce");
     done.expect("print 1", "ranks 0-3 (4): 1\n");
