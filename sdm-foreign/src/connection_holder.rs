@@ -87,14 +87,14 @@ impl Keeper {
 pub(crate) fn start(server: i32, held: RawFd, same_name: bool) -> Result<Keeper> {
     let own = std::process::id().cast_signed();
     // Both descriptors are opened here, before either pid can be reused.
-    let own = sys::pidfd_open(own).context("cannot watch this process")?;
+    let own = sys::pidfd_open(own).context("cannot open a pidfd of this process")?;
     let watched = Watched {
         end: sys::pidfd_open(server).with_context(|| format!("process {server}"))?,
         process: proc::of(server),
         same_name,
     };
     let forked = sys::fork_sharing_descriptors();
-    match forked.context("cannot start the process that holds the connection")? {
+    match forked.context("cannot start the process that holds the connection to the PMIx server")? {
         sys::Forked::Child => keep(own, &watched, held),
         sys::Forked::Parent(keeper) => Ok(Keeper(Pid::from_raw(keeper))),
     }

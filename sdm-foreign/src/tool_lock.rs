@@ -54,7 +54,9 @@ impl ToolLock {
                     "another tool has been connected to the PMIx server for {} s: the server is still starting, or does not answer",
                     WAIT.as_secs()
                 ),
-                Err((_, error)) => return Err(error).context("cannot wait for other tools"),
+                Err((_, error)) => {
+                    return Err(error).context("cannot wait for the other tools of the PMIx server");
+                }
             }
             std::thread::sleep(LOOK_EVERY);
         }

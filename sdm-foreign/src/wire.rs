@@ -252,8 +252,8 @@ pub enum WireError {
     /// A frame that does not decode to a message.
     #[error("a frame of {0} bytes is not a message")]
     NoMessage(usize),
-    /// An invalid job description, with the reason.
-    #[error("sdm-server described an invalid job: {0}")]
+    /// An invalid job description, with the part that is invalid.
+    #[error("sdm-server described a job with a fault in its {0}")]
     NoJob(&'static str),
 }
 
@@ -279,19 +279,19 @@ impl HostJob {
                 .all(|it| it.is_ascii_graphic() && !b",;:".contains(&it))
         };
         if !plain(&self.namespace) {
-            return Err(WireError::NoJob("its name"));
+            return Err(WireError::NoJob("name"));
         }
         if self.nodes.len() > NODES_MAX || self.own as usize >= self.nodes.len() {
-            return Err(WireError::NoJob("its nodes"));
+            return Err(WireError::NoJob("nodes"));
         }
         if !self.nodes.iter().all(|node| plain(&node.name)) {
-            return Err(WireError::NoJob("a node has no name"));
+            return Err(WireError::NoJob("node names"));
         }
         let all = self.ranks();
         let sum: u64 = self.nodes.iter().map(|node| node.ranks.len()).sum();
         let last = all.last().map_or(0, |last| u64::from(last.0) + 1);
         if all.is_empty() || sum != all.len() || last != all.len() {
-            return Err(WireError::NoJob("its ranks"));
+            return Err(WireError::NoJob("ranks"));
         }
         Ok(())
     }
@@ -489,11 +489,11 @@ mod tests {
             job.check().unwrap_err()
         };
         assert_eq!(job().check(), Ok(()));
-        assert_eq!(no(&|it| it.own = 2), WireError::NoJob("its nodes"));
-        assert_eq!(no(&|it| it.namespace.clear()), WireError::NoJob("its name"));
-        let name = WireError::NoJob("a node has no name");
+        assert_eq!(no(&|it| it.own = 2), WireError::NoJob("nodes"));
+        assert_eq!(no(&|it| it.namespace.clear()), WireError::NoJob("name"));
+        let name = WireError::NoJob("node names");
         assert_eq!(no(&|it| it.nodes[0].name = "a,b".to_owned()), name);
-        let ranks = WireError::NoJob("its ranks");
+        let ranks = WireError::NoJob("ranks");
         assert_eq!(no(&|it| it.nodes[1].ranks = "1-2".parse().unwrap()), ranks);
         assert_eq!(no(&|it| it.nodes[1].ranks = "3".parse().unwrap()), ranks);
     }

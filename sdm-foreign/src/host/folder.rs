@@ -44,7 +44,10 @@ impl Folder {
             let lock = match open(&path) {
                 Ok(folder) => Flock::lock(folder, FlockArg::LockExclusive).ok(),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error).context("cannot open the new folder"),
+                Err(error) => {
+                    let what = || format!("cannot open the new folder {}", printable_name(&path));
+                    return Err(error).with_context(what);
+                }
             };
             // Another server may have taken it for a left-over one before it was locked.
             let is_there = |lock: &Flock<File>| lock.metadata().is_ok_and(|it| it.nlink() > 0);

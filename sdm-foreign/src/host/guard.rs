@@ -202,7 +202,9 @@ fn take(listener: &TcpListener, quiet: &mut VecDeque<TcpStream>) {
             error
         }
     };
-    crate::messages::say(&format!("a connection was refused: {refused}"));
+    crate::messages::say(&format!(
+        "a connection to the PMIx server was refused: {refused}"
+    ));
 }
 
 /// True if a readable connection has sent bytes, and has not merely ended.

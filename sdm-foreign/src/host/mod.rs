@@ -466,14 +466,15 @@ fn serve(job: HostJob) -> Result<Serving> {
     let environment = library.serve(&job, &folder.path)?;
     // The library has let everybody look into it.
     let closed = fs::Permissions::from_mode(0o700);
-    fs::set_permissions(&folder.path, closed).context("cannot close the folder to other users")?;
+    fs::set_permissions(&folder.path, closed)
+        .context("cannot restrict the folder of the PMIx server to this user")?;
     let system = job.is_system.then(|| SystemFile::publish(&folder.path));
     let (system, notice) = match system.transpose() {
         Ok(system) => (system, None),
         Err(error) => (
             None,
             Some(format!(
-                "PMIx tools cannot find this server as the system server of {}: {error:#}",
+                "PMIx tools cannot find this server as the system server of node {}: {error:#}",
                 job.own_node().name
             )),
         ),

@@ -75,7 +75,9 @@ impl Peer {
                 Ok(None) => return is_there.then_some(heard),
                 Ok(Some(message)) => heard.push(message),
                 Err(error) => {
-                    crate::messages::say(&format!("an sdm-server of the session sent {error}"));
+                    crate::messages::say(&format!(
+                        "an sdm-server of the session sent an invalid message: {error}"
+                    ));
                     return None;
                 }
             }

@@ -34,7 +34,7 @@ pub(crate) struct Placed {
 /// Reason for which the processes cannot be placed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PlacingError {
-    #[error("{host:?} is not a host of the job: {known}")]
+    #[error("{host:?} is not among the hosts of the job: {known}")]
     NoHost { host: String, known: String },
     #[error("{0:?} is not a host with a number of slots (expected HOST or HOST:COUNT)")]
     NoCount(String),
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn unknown_host_is_refused() {
-        let nobody = "\"d\" is not a host of the job: a, b.site, c";
+        let nobody = "\"d\" is not among the hosts of the job: a, b.site, c";
         assert_eq!(on(1, &["a", "d"], None), nobody);
         let none = "\"a:many\" is not a host with a number of slots (expected HOST or HOST:COUNT)";
         assert_eq!(on(1, &["a:many"], None), none);

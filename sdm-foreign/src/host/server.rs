@@ -187,7 +187,7 @@ impl Server {
         let mut places = Vec::new();
         for at in job.nodes() {
             let node = first.nodes.get(at as usize);
-            let node = node.context("the job to start names a node that does not exist")?;
+            let node = node.context("the spawned job refers to a node that does not exist")?;
             places.push((node.name.as_str(), job.ranks_on(at)));
         }
         let own = job.ranks_on(first.own);
@@ -234,7 +234,7 @@ impl Server {
             let (source, infos) = (&raw const *(*kept).source, &(*kept).infos);
             let (start, count) = (infos.as_ptr(), infos.len());
             let status = notify(code, source, range, start, count, on_told, kept.cast());
-            self.passed_on(status, kept, "cannot report an event")
+            self.passed_on(status, kept, "cannot notify PMIx clients of an event")
         }
     }
 

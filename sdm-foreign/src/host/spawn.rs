@@ -348,7 +348,7 @@ impl Host {
         by: Option<u32>,
         programs: Vec<HostProgram>,
     ) -> anyhow::Result<FromHost> {
-        let none = || anyhow::anyhow!("the job to start is unknown");
+        let none = || anyhow::anyhow!("the spawned job {namespace} is unknown");
         let serving = self.serving.as_ref().ok_or_else(none)?;
         let mut known = serving.offspring.iter();
         let job = known.find(|it| it.namespace == namespace);

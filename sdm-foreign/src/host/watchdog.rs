@@ -43,7 +43,7 @@ impl LoopCounter {
                 thread::sleep(LOOK_EVERY);
                 if watch.look(turns.now()) {
                     crate::messages::say(
-                        "a call of the PMIx library has not returned for a minute",
+                        "a call of the PMIx library has not returned for a minute: sdm-pmix ends",
                     );
                     crate::sys::exit(1);
                 }

@@ -151,7 +151,8 @@ impl DebugLibrary {
         };
         if version != VERSION || usize::try_from(width) != Ok(size_of::<c_ulong>()) {
             bail!(
-                "the interface of the MPI library's debug library has version {version} and addresses of {width} bytes"
+                "the interface of the MPI library's debug library has version {version} and addresses of {width} bytes: expected version {VERSION} and {} bytes",
+                size_of::<c_ulong>()
             );
         }
         // SAFETY: as above; the library is never unloaded.

@@ -65,7 +65,7 @@ pub(crate) fn run() -> Result<()> {
 fn answer(socket: &UnixStream, memory: File) -> Result<ProcessQueues> {
     let ask = take(socket)?;
     if ask.version != QUEUES_VERSION {
-        bail!("sdm-server and sdm-pmix are of different versions");
+        bail!("sdm-server and sdm-pmix are of different versions: install one version of SDM");
     }
     let library = load(&PathBuf::from(std::ffi::OsString::from_vec(ask.library)))?;
     // The subject lives as long as this process.
@@ -83,7 +83,7 @@ fn take(mut socket: &UnixStream) -> Result<QueuesAsk> {
             return Ok(ask);
         }
         match socket.read(&mut bytes)? {
-            0 => bail!("the request is empty"),
+            0 => bail!("sdm-server closed the connection before its request was complete"),
             count => frames.push(&bytes[..count]),
         }
     }

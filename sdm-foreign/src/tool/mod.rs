@@ -36,7 +36,7 @@ pub(crate) fn run(library: &Path, server: i32, file: &str) -> Result<()> {
     let file = CString::new(file).context("the path of the rendezvous file is invalid")?;
     let connected = crate::connect::connect(library, server, Some(&file));
     // Output of the library itself must not mix with the messages.
-    let out = own_output().context("cannot use standard output")?;
+    let out = own_output().context("cannot duplicate standard output")?;
     let (sender, receiver) = sync_channel(WAITING_MAX);
     out::begin(sender);
     let writer = std::thread::spawn(move || write(&receiver, &mut File::from(out)));
@@ -94,7 +94,7 @@ fn serve(calls: &calls::Calls) -> Result<()> {
     loop {
         while let Some(message) = frames
             .take::<ToTool>()
-            .context("the request cannot be decoded")?
+            .context("the request of sdm cannot be decoded")?
         {
             match message {
                 ToTool::Hello { version } if version == TOOL_VERSION => {

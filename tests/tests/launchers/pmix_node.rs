@@ -84,7 +84,7 @@ fn pmix_server_becomes_node_server_if_there_is_none() {
     let node = nix::unistd::gethostname().expect("a name");
     let node = node.to_string_lossy();
     let notice = format!(
-        "PMIx tools cannot find this server as the system server of {node}: the node already has a system server: sdm-pmix (pid {server}"
+        "PMIx tools cannot find this server as the system server of node {node}: the node already has a system server: sdm-pmix (pid {server}"
     );
     assert!(text.contains(&notice), "{other:?}");
     assert_eq!(fs::read_to_string(&file).expect("it is left"), said);
@@ -109,7 +109,7 @@ fn foreign_rendezvous_file_is_left_unchanged() {
     let sdm = session(&place, &tmp, &held, &first);
     sdm.out.wait(
         0,
-        "PMIx tools cannot find this server as the system server of ",
+        "PMIx tools cannot find this server as the system server of node ",
     );
     end(sdm, &first);
     assert_eq!(

@@ -94,6 +94,8 @@ fn pmix_server_refuses_other_users_and_garbage() {
     sdm.ask_each("continue", "0-1", "exited normally");
     sdm.ask("ranks", "ranks 0-1 (2)  exited");
     let done = sdm.finish().code(0);
-    let refused = format!("a connection was refused: the connection belongs to user {NEIGHBOUR}");
+    let refused = format!(
+        "a connection to the PMIx server was refused: the connection belongs to user {NEIGHBOUR}"
+    );
     assert!(done.err.contains(&refused), "{done}");
 }

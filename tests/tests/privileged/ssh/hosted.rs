@@ -185,7 +185,7 @@ fn they_start_others(place: &Place, compiler: Compiler) {
         .program(&spawn, &["@nowhere", "1"])
         .finish();
     let said = done.united();
-    let refused = "\"nowhere\" is not a host of the job: h1, h2";
+    let refused = "\"nowhere\" is not among the hosts of the job: h1, h2";
     assert!(said.contains(refused), "{done}");
     assert_ne!(done.code, Some(0), "{done}");
 }
