@@ -207,7 +207,7 @@ pub fn findings(named: Option<&Path>, places: &Places) -> Vec<Finding> {
         let remedy = other(&places.candidates(name));
         return vec![Finding::bad(
             check,
-            format!("{shown}: no such gdb here"),
+            format!("{shown}: no such program on this host"),
             remedy,
         )];
     };
@@ -393,7 +393,7 @@ impl Trial {
         Finding::bad(
             check,
             format!(
-                "gdb {version} cannot write registers on this processor, and cannot load the library that would help"
+                "gdb {version} cannot write registers on this processor, and cannot load SDM's library that writes them"
             ),
             format!(
                 "sdm refuses function calls and `return`: use gdb {first} or later (--gdb PATH)"

@@ -60,16 +60,16 @@ impl Machine {
     fn kernel(&self) -> Finding {
         let check = Check::Kernel;
         let release = self.file("sys/kernel/osrelease");
-        let shown = format!("Linux {}", printable(release.trim().as_bytes()));
+        let linux = format!("Linux {}", printable(release.trim().as_bytes()));
         let mut numbers = release.split(|it: char| !it.is_ascii_digit());
         let mut next = || numbers.next().and_then(|it| it.parse::<u32>().ok());
         let Some(version) = next().zip(next()) else {
-            let text = format!("{shown}: the version of this kernel is not known");
+            let text = format!("{linux}: the version of this kernel is not known");
             return Finding::unknown(check, text, "SDM runs on Linux 4.12 and later");
         };
         if version < OLDEST_KERNEL {
             let text =
-                format!("{shown} is older than 4.12, the oldest version that SDM was tested on");
+                format!("{linux} is older than 4.12, the oldest version that SDM was tested on");
             return Finding::unknown(
                 check,
                 text,
@@ -78,9 +78,9 @@ impl Machine {
         }
         if version < WHOLE_KERNEL {
             let lacks = "the kernel does not report the bytes of TCP connections, so `diagnose` answers `Cannot tell` more often";
-            return Finding::good(check, format!("{shown} is older than 5.6: {lacks}"));
+            return Finding::good(check, format!("{linux} is older than 5.6: {lacks}"));
         }
-        Finding::good(check, format!("{shown} has all system calls that SDM uses"))
+        Finding::good(check, format!("{linux} has all system calls that SDM uses"))
     }
 
     fn ptrace_scope(&self) -> Finding {
@@ -95,29 +95,29 @@ impl Machine {
             }
             text => text.parse().unwrap_or(u8::MAX),
         };
-        let shown = format!("kernel.yama.ptrace_scope is {}", text.trim());
+        let setting = format!("kernel.yama.ptrace_scope is {value}", value = text.trim());
         let by_root = "ask root to set it to 0 (sysctl kernel.yama.ptrace_scope=0, and in /etc/sysctl.d), or run sdm as root";
         match scope {
-            0 => Finding::good(check, shown),
+            0 => Finding::good(check, setting),
             1 | 2 if self.may_trace_all() => Finding::good(
                 check,
-                format!("{shown}, but this process may trace all processes"),
+                format!("{setting}, but this process may trace all processes"),
             ),
             1 => Finding::bad(
                 check,
                 format!(
-                    "{shown}: `sdm attach`, `stacks` and `diagnose` are refused, `sdm run` works"
+                    "{setting}: `sdm attach`, `stacks` and `diagnose` are refused, `sdm run` works"
                 ),
                 by_root,
             ),
             2 => Finding::bad(
                 check,
-                format!("{shown}: only root may debug processes"),
+                format!("{setting}: only root may debug processes"),
                 by_root,
             ),
             _ => Finding::bad(
                 check,
-                format!("{shown}: no process can be debugged until the machine is rebooted"),
+                format!("{setting}: no process can be debugged until the machine is rebooted"),
                 "ask root to remove that setting from /etc/sysctl.d and to reboot",
             ),
         }
@@ -200,11 +200,11 @@ impl Machine {
         if inside.is_empty() {
             return Finding::good(check, "sdm does not run in a container");
         }
+        let container = inside.join(", ");
         Finding::good(
             check,
             format!(
-                "sdm runs in {}: processes outside of it are invisible, processes inside are debugged as usual",
-                inside.join(", ")
+                "sdm runs in {container}: processes outside of it are invisible, processes inside are debugged as usual"
             ),
         )
     }

@@ -44,7 +44,7 @@ fn descriptors(limits: Option<(u64, u64)>) -> Finding {
     }
     Finding::bad(
         check,
-        format!("{shown}: an sdm-server with 32 ranks opens about {DESCRIPTORS_WANTED}"),
+        format!("{shown}: an sdm-server with 32 ranks opens about {DESCRIPTORS_WANTED} files"),
         "ask root to raise the hard limit (nofile in /etc/security/limits.conf, LimitNOFILE of a service), or use a lower --tasks-per-server",
     )
 }
@@ -59,11 +59,8 @@ fn processes(bounds: &[Bound]) -> Finding {
             "see ulimit -u",
         );
     };
-    let (count, by) = (left(least), &least.by);
-    let shown = format!(
-        "{count} more processes can be started ({by} is {})",
-        least.max
-    );
+    let (count, limit, maximum) = (left(least), &least.by, least.max);
+    let shown = format!("{count} more processes can be started ({limit} is {maximum})");
     if count >= PROCESSES_WANTED {
         return Finding::good(check, shown);
     }
@@ -81,10 +78,11 @@ fn memory(meminfo: &str, bounds: &[Bound]) -> Finding {
     let groups = bounds
         .iter()
         .map(|it| (it.max.saturating_sub(it.used), it.by.clone()));
-    let Some((bytes, by)) = groups.chain(machine).min() else {
+    let Some((bytes, limited_by)) = groups.chain(machine).min() else {
         return Finding::unknown(check, "the available memory cannot be read", "see free -m");
     };
-    let shown = format!("{} MiB of memory are available ({by})", bytes >> 20);
+    let mib = bytes >> 20;
+    let shown = format!("{mib} MiB of memory are available ({limited_by})");
     if bytes >= MEMORY_WANTED {
         return Finding::good(check, shown);
     }
@@ -96,12 +94,10 @@ fn runtime_folder() -> Finding {
     let check = Check::RuntimeFolder;
     match files::runtime_folder() {
         Ok(folder) => {
-            let shown = printable_name(folder);
+            let folder = printable_name(folder);
             let passed_by = files::runtime_passed_by().map(|why| format!(" ({why})"));
-            let text = format!(
-                "sessions create their sockets in {shown}{}",
-                passed_by.unwrap_or_default()
-            );
+            let passed_by = passed_by.unwrap_or_default();
+            let text = format!("sessions create their sockets in {folder}{passed_by}");
             Finding::good(check, text)
         }
         Err(error) => Finding::bad(

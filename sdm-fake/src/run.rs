@@ -278,7 +278,7 @@ impl FakeBackend {
         }
         if scenario.pick(id, |s| s.refuses_interrupt) == Some(true) {
             let code = FailureCode::NotStoppable;
-            let failure = Failure::new(code, "could not be stopped (state D)");
+            let failure = Failure::new(code, "the process could not be stopped (state D)");
             return self.answer(command_id, id, Err(failure));
         }
         let delay = scenario.delay(id, &DelayKey::Interrupt, command_id.0);

@@ -232,7 +232,7 @@ fn interrupt_also_answers_the_open_run() {
     assert_eq!(bench.said(run, 1), "nothing");
     assert_eq!(
         bench.said(interrupt, 1),
-        "not_stoppable: could not be stopped (state D)"
+        "not_stoppable: the process could not be stopped (state D)"
     );
     let again = bench.ask("0", Command::Interrupt);
     assert_eq!(bench.said(again, 0), "Done");

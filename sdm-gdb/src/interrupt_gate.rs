@@ -213,7 +213,7 @@ impl InterruptGate {
 
 /// The record that replaces gdb's answer to a line that was never sent to gdb.
 pub fn withdrawn(token: u64) -> Record {
-    let text = "cancelled before gdb began it".to_owned();
+    let text = "the command was cancelled before gdb began it".to_owned();
     Record::Result {
         token: Some(token),
         class: ResultClass::Error,

@@ -192,7 +192,7 @@ fn unstoppable_program_is_reported_with_its_wait_channel() {
     assert_eq!(scene.failure(2).code, FailureCode::NotStoppable);
     assert_eq!(
         scene.failure(2).text,
-        "could not be stopped (state S, nfs_wait)"
+        "the process could not be stopped (state S, nfs_wait)"
     );
     // If the program stops after all, no command waits for the stop any more, and the program is resumed.
     scene.stop("reason=\"signal-received\",signal-name=\"SIGSTOP\"");

@@ -107,16 +107,16 @@ pub(crate) fn remark(text: &str) -> Option<String> {
     if text.starts_with("[Detaching after fork from child process")
         || text.starts_with("[Detaching after vfork from child process")
     {
-        return Some("has forked a process that runs without the debugger".to_owned());
+        return Some("the process has forked a child that runs without the debugger".to_owned());
     }
     if text.starts_with("[Attaching after ") && text.contains("fork to child process") {
-        return Some("is the process that it has forked now".to_owned());
+        return Some("the debugger now follows the child that the process has forked".to_owned());
     }
     let (process, program) = text.trim_end().split_once(" is executing new program: ")?;
     let name = crate::text::base_name(program);
     process
         .starts_with("process ")
-        .then(|| format!("executes {name} now"))
+        .then(|| format!("the process executes {name} now"))
 }
 
 #[cfg(test)]
@@ -183,17 +183,17 @@ mod tests {
         let check = |text: &str, expect: Option<&str>| {
             assert_eq!(remark(text).as_deref(), expect, "{text}");
         };
-        let forked = Some("has forked a process that runs without the debugger");
+        let forked = Some("the process has forked a child that runs without the debugger");
         check("[Detaching after fork from child process 7]\n", forked);
         check("[Detaching after vfork from child process 7]\n", forked);
         check("[Detaching after fork from parent process 7]\n", None);
         check(
             "[Attaching after Thread 0x7ffff7dd1740 (LWP 7) fork to child process 8]\n",
-            Some("is the process that it has forked now"),
+            Some("the debugger now follows the child that the process has forked"),
         );
         check(
             "process 7 is executing new program: /usr/bin/true\n",
-            Some("executes true now"),
+            Some("the process executes true now"),
         );
         check("it is executing new program: x\n", None);
     }

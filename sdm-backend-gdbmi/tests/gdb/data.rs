@@ -442,7 +442,7 @@ fn watchpoint_without_a_value_is_refused_or_reported() {
     stopped(harness.run_on());
     harness.ask(watch(2, "fleeting")).unwrap();
     let stop = stopped(harness.run_on());
-    let text = "watchpoint 2 (fleeting) was removed, its value is optimized out here";
+    let text = "watchpoint 2 (fleeting) was removed, because its value is optimized out here";
     assert_eq!(stop.reason, StopReason::Other(text.to_owned()));
     let up = Command::SelectFrame(FrameSelect::Move(1));
     harness.ask(up).unwrap();

@@ -94,7 +94,7 @@ async fn read_core(gdb: &Gdb, core: &[u8]) -> Result<Results, Failure> {
 }
 
 /// The failure of a command that needs a process.
-pub(crate) fn refusal(what: &str) -> Failure {
-    let text = format!("{what}: not possible with a core file");
+pub(crate) fn refusal(command: &str) -> Failure {
+    let text = format!("{command}: not possible with a core file");
     Failure::new(FailureCode::Unsupported, text)
 }

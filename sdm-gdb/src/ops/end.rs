@@ -30,7 +30,10 @@ pub(crate) fn program_ended(gdb: &Gdb, end: End) {
         return;
     }
     let before_finalize = state.breakpoints.mpi.is_open();
-    tracing::info!(pid = state.pid(), "program no longer held: {end:?}");
+    tracing::info!(
+        pid = state.pid(),
+        "the program is no longer debugged: {end:?}"
+    );
     let (task, reply, event) = match end {
         End::Exited(code) => (
             TaskState::Exited(code),

@@ -126,7 +126,8 @@ fn send_stop(gdb: &Gdb, pid: i32) {
 }
 
 fn not_stoppable(gdb: &Gdb, pid: i32) -> Failure {
-    let text = format!("could not be stopped ({})", kernel_state(gdb, pid));
+    let state = kernel_state(gdb, pid);
+    let text = format!("the process could not be stopped ({state})");
     Failure::new(FailureCode::NotStoppable, text)
 }
 
@@ -177,9 +178,9 @@ pub(crate) async fn settle_before_detach(gdb: &Gdb) -> Result<(), Failure> {
 }
 
 fn would_end(gdb: &Gdb, pid: i32) -> Failure {
+    let state = kernel_state(gdb, pid);
     let text = format!(
-        "cannot be detached yet: the SIGINT that was to stop it is pending and would end it ({})",
-        kernel_state(gdb, pid)
+        "the process cannot be detached yet: a SIGINT of the debugger is pending and would end the process ({state})"
     );
     Failure::new(FailureCode::NotStoppable, text)
 }

@@ -92,6 +92,7 @@ async fn look(gdb: &Gdb, command: &Command) -> Result<Reply, Failure> {
 }
 
 fn unknown(command: &Command) -> Failure {
-    let text = format!("the gdb backend does not support {}", command.name());
+    let name = command.name();
+    let text = format!("the gdb backend does not support the command {name}");
     Failure::new(FailureCode::Unsupported, text)
 }

@@ -51,7 +51,7 @@ pub(crate) fn handle(gdb: &Gdb, record: Record) {
         } => handle_notify(gdb, &class, &results),
         Record::Stream { kind, text } => handle_text(gdb, kind, &text),
         Record::Unknown(line) => {
-            tracing::debug!("gdb: no MI: {line}");
+            tracing::debug!("gdb printed a line that is no MI record: {line}");
             let mut state = gdb.edit();
             let pending = state.commands.pending.values_mut();
             let mut printed = pending.filter_map(|pending| pending.printed.as_mut());
@@ -97,7 +97,7 @@ fn hint_for(text: &str) -> &'static str {
             "gdb does not know the length of a row: cast the array, as in ((double (*)[3]) a)[1][2]"
         }
         Some(Wording::MemberOfMany) => {
-            "of an array name one element, or for `stats` and `compare` several: a[0:9].x, in Fortran a(1:9)%x"
+            "name one element of the array; `stats` and `compare` also take several: a[0:9].x, in Fortran a(1:9)%x"
         }
         Some(Wording::NoOperator) => {
             "the program has no such function to call: index the data pointer within the object (`ptype` shows its members)"

@@ -42,8 +42,8 @@ pub(crate) async fn look(gdb: &Gdb) -> Result<(), Failure> {
     let version = Version::printed(&printed.into_text());
     if let Some(old) = version.as_ref().filter(|version| version.is_too_old()) {
         let failure = Failure::new(FailureCode::NoGdb, doctor::too_old(&old.text));
-        let others = gdb.host().other_gdbs();
-        return Err(failure.with_hint(format!("{others}; `sdm doctor` checks this (gdb)")));
+        let other_gdbs = gdb.host().other_gdbs();
+        return Err(failure.with_hint(format!("{other_gdbs}; `sdm doctor` checks this (gdb)")));
     }
     gdb.edit().lacks.is_before_12 = version.as_ref().is_some_and(|it| it.major < 12);
     if !gdb.get().config.registers_unknown || gdb.host().completes_writes() {
@@ -134,9 +134,9 @@ pub(crate) fn why_not(state: &State, command: &Command) -> Option<Failure> {
 }
 
 fn refusal(version: Option<&str>) -> Failure {
-    let who = version.map_or("this gdb".to_owned(), |version| format!("gdb {version}"));
+    let gdb = version.map_or("this gdb".to_owned(), |version| format!("gdb {version}"));
     let text = format!(
-        "{who} cannot write registers on this processor (its register state is larger than this gdb supports); use \
+        "{gdb} cannot write registers on this processor (its register state is larger than this gdb supports); use \
          gdb {FIRST_WITH_ALL_REGISTERS} or later: --gdb PATH"
     );
     Failure::new(FailureCode::Unsupported, text)

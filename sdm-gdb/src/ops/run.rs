@@ -113,7 +113,10 @@ async fn begin_now(
     }
     // The task may have ended or been detached while the caller waited.
     let gone = match gdb.get().is_leaving {
-        true => Some(Failure::new(FailureCode::NotRunning, "is being detached")),
+        true => Some(Failure::new(
+            FailureCode::NotRunning,
+            "the process is being detached",
+        )),
         false => gdb.get().why_not_live(),
     };
     if let Some(failure) = gone {

@@ -209,7 +209,7 @@ fn process_that_cannot_take_the_sigint_is_not_detached() {
             assert_eq!(scene.failure(3).code, FailureCode::NotStoppable);
             assert_eq!(
                 scene.failure(3).text,
-                "cannot be detached yet: the SIGINT that was to stop it is pending and would end it (state D, nfs_wait)"
+                "the process cannot be detached yet: a SIGINT of the debugger is pending and would end the process (state D, nfs_wait)"
             );
             scene.command(4, Command::Detach);
         }
@@ -236,6 +236,6 @@ fn starved_program_is_awaited_until_it_has_stopped() {
     assert_eq!(scene.failure(2).code, FailureCode::NotStoppable);
     assert_eq!(
         scene.failure(2).text,
-        "could not be stopped (state R, nfs_wait)"
+        "the process could not be stopped (state R, nfs_wait)"
     );
 }

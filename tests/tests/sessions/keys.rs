@@ -85,7 +85,7 @@ fn a_second_ctrl_c_and_ctrl_z_return_the_prompt() {
         child.is_some()
     });
     // Every report redraws the prompt; this is the last one.
-    terminal.wait_displayed(&["rank 3: has forked a process"]);
+    terminal.wait_displayed(&["rank 3: the process has forked a child"]);
     let is_ready = |rank| printed_by(&terminal.shown(), TaskId(rank)) == ["ready"];
     until("all are ready", || (0..4).all(is_ready));
     // At an idle prompt Ctrl-C clears the line.

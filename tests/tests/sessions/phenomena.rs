@@ -48,7 +48,7 @@ const SYSTEM: &[Case] = &[
         shown: &[
             "children gave 14, ",
             "and this 114\n",
-            "has forked a process that runs without the debugger\n",
+            "the process has forked a child that runs without the debugger\n",
         ],
         ..PLAIN
     },
@@ -61,7 +61,7 @@ const SYSTEM: &[Case] = &[
             ("print number", "ranks 0-1 (2): 1\n"),
             ("continue", "ranks 0-1 (2): exited with code 1\n"),
         ],
-        shown: &["is the process that it has forked now\n"],
+        shown: &["the debugger now follows the child that the process has forked\n"],
         code: 1,
         ..PLAIN
     },
@@ -319,7 +319,7 @@ fn forked_daemon_runs_undebugged_and_is_reported() {
     let mut sdm = Sdm::run(&place, 1).talk().program(&program, &[]).spawn();
     sdm.out.wait(0, "rank 0: at main ()");
     let said = sdm.ask("continue", "rank 0: exited normally\n");
-    let forked = "rank 0: has forked a process that runs without the debugger\n";
+    let forked = "rank 0: the process has forked a child that runs without the debugger\n";
     assert!(said.contains(forked), "{said}");
     // The daemon lives until it wants to end, whatever has happened to the session's task.
     assert!(!place.pids("daemonise").is_empty());

@@ -24,7 +24,8 @@ pub(super) async fn insert_again(gdb: &Gdb, kept: SavedBreakpoint) -> Result<(),
     match kept.spec {
         PointSpec::Break(mut spec) => {
             if let Some(thread) = spec.thread {
-                let text = format!("it was set for thread {thread} of the previous run");
+                let text =
+                    format!("the breakpoint was set for thread {thread} of the previous run");
                 return Err(Failure::new(FailureCode::NoSuchThing, text));
             }
             spec.pending = true;

@@ -100,7 +100,7 @@ pub(super) async fn plain<'a>(gdb: &Gdb, expression: &'a str) -> Cow<'a, str> {
 
 /// The failure of an assignment to a pointer itself.
 pub(super) fn refusal(name: &str) -> Failure {
-    let text = format!("{name:?} is a pointer: gdb would change it and not its target");
+    let text = format!("{name:?} is a pointer: gdb would change the pointer and not its target");
     let hint = "assign by its name in the program: `set var p%count = 7`";
     Failure::new(FailureCode::Unsupported, text).with_hint(hint)
 }

@@ -25,10 +25,10 @@ pub(super) fn removed_watches(gdb: &Gdb) -> StopReason {
     let named = removed.map(|spec| format!("{} ({})", spec.number, spec.expression));
     let named: Vec<String> = named.collect();
     let text = match &named[..] {
-        [one] => format!("watchpoint {one} was removed, its value is optimized out here"),
+        [one] => format!("watchpoint {one} was removed, because its value is optimized out here"),
         all => format!(
-            "watchpoints {} were removed, their values are optimized out here",
-            all.join(", ")
+            "watchpoints {all} were removed, because their values are optimized out here",
+            all = all.join(", ")
         ),
     };
     StopReason::Other(text)

@@ -185,7 +185,7 @@ fn rank_in_state_d_is_named_in_a_job_that_sdm_started() {
         .spawn();
     ready.wait(4);
     let ranks = Ranks::of(&program);
-    sdm.out.wait(0, "rank 3: has forked a process");
+    sdm.out.wait(0, "rank 3: the process has forked a child");
     // Three are in a barrier, where Open MPI computes; one is in state D.
     until("all ranks are in their places", || {
         ranks.computing().len() == 3 && ranks.in_state("D").len() == 1
@@ -197,7 +197,7 @@ fn rank_in_state_d_is_named_in_a_job_that_sdm_started() {
     );
     for part in [
         "Cannot tell: some ranks wait for others whose activity is unknown",
-        "rank 3: could not be stopped",
+        "rank 3: the process could not be stopped",
         "process state D",
     ] {
         assert!(told.contains(part), "no {part:?}: {told}");
