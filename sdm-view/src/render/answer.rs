@@ -43,7 +43,8 @@ pub(super) fn lines(page: &Page<'_>, gathered: &Gathered) -> Vec<String> {
     }
     if let rest @ [_, ..] = &gathered.missing[missing..] {
         let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
-        let text = format!("no answer in time ({})", counted(rest.len(), "more reason"));
+        let reasons = counted(rest.len(), "more reason");
+        let text = format!("no answer in time, for {reasons}");
         lines.push(page.said(&tasks, &text, true));
     }
     if !gathered.lost.is_empty() {

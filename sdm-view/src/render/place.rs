@@ -33,7 +33,7 @@ pub(crate) fn stack_frame(frame: &StackFrame) -> String {
 pub fn value(value: &Value) -> String {
     match value.cut {
         None => value.text.clone(),
-        Some((0, _)) => format!("{}... (unknown from here)", value.text),
+        Some((0, _)) => format!("{}... (gdb printed no more)", value.text),
         Some((bytes, hash)) => format!("{}... ({bytes} bytes, {hash:016x})", value.text),
     }
 }

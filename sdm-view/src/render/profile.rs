@@ -49,8 +49,8 @@ pub(super) fn lines(page: &Page<'_>, profile: &Profile) -> Vec<String> {
     if !profile.others.is_empty() {
         let who = page.label(&profile.others);
         say(&format!(
-            "{who}: {} in further stacks; select fewer ranks",
-            counted(profile.others_times, "more sample")
+            "{who}: {} in stacks that are not shown; select fewer ranks",
+            counted(profile.others_times, "sample")
         ));
     }
     let classes = profile.classes();

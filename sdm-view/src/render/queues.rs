@@ -20,14 +20,12 @@ pub(super) fn lines(page: &Page<'_>, table: &QueueTable) -> Vec<String> {
     let beyond: Vec<&IdSet> = beyond.map(|row| &row.tasks).collect();
     if !beyond.is_empty() {
         let tasks = IdSet::union_all(beyond.iter().copied());
-        let text = format!(
-            "{} of messages, not shown",
-            counted(beyond.len(), "more kind")
-        );
+        let kinds = counted(beyond.len(), "more kind");
+        let text = format!("{kinds} of messages, not shown");
         lines.push(page.said(&tasks, &text, false));
     }
     if !table.more.is_empty() {
-        lines.push(page.said(&table.more, "further messages than these", false));
+        lines.push(page.said(&table.more, "further messages, not shown", false));
     }
     if !table.quiet.is_empty() {
         let text = "no send or receive is pending";

@@ -65,7 +65,7 @@ fn lines_with(
         say(
             &tree.others,
             &format!(
-                "{} in further stacks; select fewer ranks",
+                "{} in stacks that are not shown; select fewer ranks",
                 counted(count, "thread")
             ),
         );
@@ -151,7 +151,7 @@ impl Writer<'_> {
             Branch::Here(tasks) => {
                 let mark = self.mark(tasks);
                 let head = self.style.label(&self.head(tasks, 0));
-                format!("{head}: here, no further frame{mark}")
+                format!("{head}: the stack ends here{mark}")
             }
         };
         self.lines.push(format!("{lead}{text}"));
@@ -306,7 +306,7 @@ ranks 0-3 (4): main () at halo.c:80
             "
 ranks 0-3 (4): main () at halo.c:80
 ├─ ranks 0-2 (3): f () at halo.c:1
-└─ rank 3: here, no further frame  <-- 1 of 4",
+└─ rank 3: the stack ends here  <-- 1 of 4",
         );
     }
 

@@ -2,7 +2,7 @@
 
 use sdm_debug::rules::TotalUsage;
 use sdm_idset::IdSet;
-use sdm_text::{counted, printable};
+use sdm_text::{agree, counted, printable};
 
 use super::page::Page;
 use crate::item::{LinkRow, NodeRow, SetRow, TreeRow};
@@ -84,13 +84,10 @@ pub(super) fn tree(page: &Page<'_>, rows: &[TreeRow]) -> Vec<String> {
     let depth = rows.iter().map(|row| row.depth).max().unwrap_or(0);
     let widest = rows.iter().map(|row| row.children).max().unwrap_or(0);
     let servers = rows.iter().filter(|row| row.server.is_some()).count();
+    let servers = counted(servers, "server");
+    let children = agree(widest, "child", "children");
     let mut lines = vec![format!(
-        "{} below the master, depth {depth}, at most {}; as planned at the start",
-        counted(servers, "server"),
-        match widest {
-            1 => "1 child".to_owned(),
-            count => format!("{count} children"),
-        }
+        "planned at the start: {servers} below the master, depth {depth}, at most {widest} {children} per server"
     )];
     // Where not all fit, those nearest to the master are shown.
     let mut by_depth = vec![0_usize; depth as usize + 1];
@@ -113,9 +110,9 @@ pub(super) fn tree(page: &Page<'_>, rows: &[TreeRow]) -> Vec<String> {
             (None, _) => page.label(&row.reach),
             (_, true) => page.label(&row.tasks),
             (_, false) => format!(
-                "{}, {} including servers below",
+                "{} (with the servers below: {})",
                 page.label(&row.tasks),
-                row.reach.len()
+                counted(row.reach.len(), "rank")
             ),
         };
         lines.push(page.style.wrap(
@@ -134,8 +131,8 @@ pub(super) fn tree(page: &Page<'_>, rows: &[TreeRow]) -> Vec<String> {
 pub(super) fn links(page: &Page<'_>, rows: &[LinkRow]) -> Vec<String> {
     let ill = rows.iter().filter(|row| row.health != "reachable").count();
     let mut lines = vec![match ill {
-        0 => format!("{}, all well", counted(rows.len(), "link")),
-        ill => format!("{}, {ill} not well", counted(rows.len(), "link")),
+        0 => format!("{}, all reachable", counted(rows.len(), "link")),
+        ill => format!("{}, {ill} not reachable", counted(rows.len(), "link")),
     }];
     for row in shown(rows) {
         let parent = match row.parent {

@@ -21,10 +21,8 @@ pub(super) fn variables(page: &Page<'_>, classes: &[&(IdSet, Reply)], lines: &mu
         if index > 0 && Style::height(lines) + group.names.len() >= page.style.room() {
             let rest = groups[index..].iter().flat_map(|group| &group.members);
             let tasks = IdSet::union_all(rest.map(|(tasks, _)| *tasks));
-            let text = format!(
-                "{} of variables, not shown",
-                counted(groups.len() - index, "more group")
-            );
+            let groups = counted(groups.len() - index, "more group");
+            let text = format!("{groups} of variables, not shown");
             lines.push(page.said(&tasks, &text, false));
             return;
         }

@@ -258,7 +258,7 @@ impl Recorder {
         }
         for (tasks, why) in &gathered.missing {
             let who = self.names.label(tasks, 60);
-            let text = format!("{}: no answer of {who}: {why}", gathered.command);
+            let text = format!("{}: no answer from {who}: {why}", gathered.command);
             if self.missing.len() < LOST_MAX && !self.missing.contains(&text) {
                 self.missing.push(text);
             }

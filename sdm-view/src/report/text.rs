@@ -47,9 +47,9 @@ pub fn text(report: &Report) -> String {
     stacks(report, &mut lines);
     output(report, &mut lines);
     let (shown, rest) = report.cut.split_at(report.cut.len().min(CUT_MAX));
-    lines.extend(shown.iter().map(|text| format!("left out: {text}")));
+    lines.extend(shown.iter().map(|text| format!("omitted: {text}")));
     if !rest.is_empty() {
-        lines.push(format!("omitted: and {} more", rest.len()));
+        lines.push(format!("omitted: {}", counted(rest.len(), "more part")));
     }
     let mut text = String::new();
     for line in lines {

@@ -62,15 +62,15 @@ fn head(page: &mut String, report: &Report) {
 
 fn stacks(page: &mut String, report: &Report, merged: &MergedStacks) {
     page.push_str("<section id=\"stacks\">\n<h2>Where the ranks were</h2>\n");
+    let noun = if merged.tasks.len() == 1 {
+        "tasks"
+    } else {
+        "ranks"
+    };
     put!(
         page,
-        "<p class=\"note\">Outermost function on top; the width is the number of {} in it. Places with few are \
-         marked.</p>\n",
-        if merged.tasks.len() == 1 {
-            "tasks"
-        } else {
-            "ranks"
-        },
+        "<p class=\"note\">Outermost function on top; the width is the number of {noun} in it. Places with few {noun} \
+         are marked.</p>\n",
     );
     picture::picture(page, merged, &report.names);
     parts::places(page, report, merged);
@@ -94,7 +94,7 @@ fn timeline(page: &mut String, report: &Report) {
     put!(
         page,
         "<section id=\"timeline\">\n<h2>What happened</h2>\n<table class=\"timeline\">\n\
-         <tr><th>after</th><th>who</th><th>what</th></tr>\n"
+         <tr><th>time</th><th>ranks</th><th>event</th></tr>\n"
     );
     for moment in &report.timeline {
         row(page, report, moment);

@@ -165,7 +165,9 @@ pub(super) fn diagnosis(page: &mut String, report: &Report) {
 /// Writes the call stacks of all tasks as rows.
 pub(super) fn places(page: &mut String, report: &Report, merged: &MergedStacks) {
     let found = places_of(&merged.tree);
-    page.push_str("<table class=\"places\">\n<tr><th>who</th><th>innermost first</th></tr>\n");
+    page.push_str(
+        "<table class=\"places\">\n<tr><th>ranks</th><th>stack, innermost first</th></tr>\n",
+    );
     for place in found.iter().take(ROWS_MAX) {
         let few = merged.few().is_some_and(|few| place.tasks.len() <= few);
         let frames = place.frames.iter().rev().map(|frame| stack_frame(frame));
