@@ -126,7 +126,7 @@ impl HostPattern {
                 '*' => {
                     let stars = parts.iter().filter(|part| **part == Part::Star).count();
                     if stars == STARS_MAX {
-                        return Err(wrong(at, "expected fewer `*` in the host list"));
+                        return Err(wrong(at, "expected at most 4 `*` in the host list"));
                     }
                     parts.push(Part::Star);
                     at += 1;

@@ -97,7 +97,11 @@ impl Linked {
             let by = match tree.chain(at).split_last() {
                 None => IN_ITSELF.to_owned(),
                 Some((_, [])) => path,
-                Some((_, before)) => format!("{path}, needed by {}", before.join(" and that by ")),
+                Some((_, before)) => {
+                    let users: Vec<&str> = before.iter().rev().copied().collect();
+                    let users = users.join(", which is needed by ");
+                    format!("{path}, needed by {users}")
+                }
             };
             let library = (by != IN_ITSELF).then(|| one.path.clone());
             return Self {
@@ -107,20 +111,19 @@ impl Linked {
         }
         let known = tree.missing.iter().find_map(|name| {
             let (_, mpi) = NAMES.iter().find(|(known, _)| name.starts_with(known))?;
-            Some((
-                *mpi,
-                format!(
-                    "by the name of the library {}, which was not found",
-                    printable_name(name)
-                ),
-            ))
+            let library = printable_name(name);
+            let by = format!("judged by the name of the library {library}, which was not found");
+            Some((*mpi, by))
         });
         if let Some((mpi, by)) = known {
             return tell(mpi, by);
         }
         let wants = tree.all.iter().find_map(|one| one.object.symbols.wants);
         if let Some(mpi) = wants {
-            return tell(mpi, "by the functions that it calls".to_owned());
+            return tell(
+                mpi,
+                "judged by the functions that the program calls".to_owned(),
+            );
         }
         let missing = tree.missing.iter().map(printable_name);
         let missing: Vec<String> = missing.collect();

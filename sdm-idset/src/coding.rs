@@ -68,9 +68,9 @@ impl<'de> Deserialize<'de> for IdSet {
             deserializer.deserialize_bytes(Wire)?
         };
         let left = BYTES_LEFT.get().checked_sub(set.memory_bytes());
-        BYTES_LEFT.set(
-            left.ok_or_else(|| D::Error::custom("the sets exceed the size limit of the value"))?,
-        );
+        BYTES_LEFT.set(left.ok_or_else(|| {
+            D::Error::custom("the sets of ids exceed the memory limit of a message")
+        })?);
         Ok(set)
     }
 }

@@ -206,7 +206,7 @@ fn decode_pieces(base: u32, reader: &mut Reader<'_>) -> Result<IdSet, DecodeErro
     let count = reader.number()?;
     // Each piece takes two bytes at least.
     if count > (reader.left() / 2) as u64 {
-        return Err(reader.error_before("the set has more pieces than bytes"));
+        return Err(reader.error_before("the set announces more ranges than its bytes can hold"));
     }
     let mut set = IdSet::new();
     // The smallest id that the next piece may begin with.

@@ -120,9 +120,9 @@ pub fn misfit(linked: &Linked, launcher: &dyn Launcher, options: &[OsString]) ->
         Mpi::OpenMpi => ("mpirun", "a PMIx server"),
         Mpi::Mpich => ("mpiexec", "Hydra or PMI-2"),
     };
+    let launcher = launcher.describe();
     Some(format!(
-        "the program is linked with {mpi}, whose ranks find each other by {by}: under {} each process would be rank 0 of 1; use --launcher {fits}",
-        launcher.describe()
+        "the program is linked with {mpi}, whose ranks find each other by {by}: under {launcher} each process would be rank 0 of 1; use --launcher {fits}"
     ))
 }
 

@@ -324,10 +324,8 @@ fn check(launcher: &dyn Launcher, control: Control, spec: &LaunchSpec) -> Result
     match launcher.control() {
         Some(own) if own == control => {}
         Some(own) => {
-            let why = format!(
-                "this launcher stops its processes by --control {}",
-                own.name()
-            );
+            let own = own.name();
+            let why = format!("sdm stops the processes of this launcher by --control {own} only");
             return Err(refuse(why));
         }
         None => {

@@ -91,7 +91,9 @@ impl External {
         if text.len() > TEXT_BYTES_MAX {
             return Err(LaunchError::Hosts {
                 launcher: self.name.clone(),
-                what: format!("options and hosts are longer than {TEXT_BYTES_MAX} bytes"),
+                what: format!(
+                    "the options and hosts have more than {TEXT_BYTES_MAX} bytes in total"
+                ),
             });
         }
         Ok(text)

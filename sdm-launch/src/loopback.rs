@@ -18,7 +18,7 @@ impl Launcher for Loopback {
     }
 
     fn describe(&self) -> String {
-        "loopback: servers on this machine, under the names of hosts".to_owned()
+        "loopback: servers on this machine, which stand for the hosts of --host".to_owned()
     }
 
     fn share(

@@ -144,12 +144,10 @@ impl LaunchSpec {
     pub(crate) fn check(&self, launcher: &str) -> Result<(), LaunchError> {
         let (count, max) = (self.count, SERVERS_MAX);
         if self.stage && !self.server.is_file() {
+            let path = printable_name(&self.server);
             return Err(LaunchError::Hosts {
                 launcher: launcher.to_owned(),
-                what: format!(
-                    "{}: the program to copy does not exist",
-                    printable_name(&self.server)
-                ),
+                what: format!("{path}: the program to copy does not exist"),
             });
         }
         if count == 0 || count > max {
@@ -199,7 +197,7 @@ impl LaunchSpec {
             Some(option) => Err(LaunchError::Option {
                 launcher: launcher.to_owned(),
                 option: printable_name(option),
-                why: "this launcher takes no options for a single program of several",
+                why: "this launcher takes no option for only one of several programs",
             }),
         }
     }

@@ -59,11 +59,11 @@ impl fmt::Display for Obstacle {
             ),
             Self::Traced { by, ours: true } if by.starts_with(TRACER_NAME) => write!(
                 f,
-                "is in a batch of sdm's ({by}), to which gdb cannot attach: use `sdm stacks` or `sdm diagnose`"
+                "is in a batch session of sdm ({by}), to which gdb cannot attach: use `sdm stacks` or `sdm diagnose`"
             ),
             Self::Traced { by, ours: true } => write!(
                 f,
-                "is in another session of sdm's ({by}): use that session or its report"
+                "is in another session of sdm ({by}): use that session or its report"
             ),
             Self::Traced { by, .. } => write!(f, "is already traced by {by}: end that process first"),
             Self::Forbidden { scope } => write!(

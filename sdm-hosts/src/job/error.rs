@@ -20,8 +20,8 @@ pub enum JobError {
     #[error("process {pid}: no such process on this machine (has it ended?)")]
     NoProcess { pid: i32 },
     #[error(
-        "{thread} is a thread of {} (pid {pid}): give that pid",
-        printable_name(program)
+        "{thread} is a thread of {process} (pid {pid}): give that pid",
+        process = printable_name(program)
     )]
     Thread {
         thread: i32,
@@ -35,24 +35,24 @@ pub enum JobError {
     )]
     NoName { name: String },
     #[error(
-        "{} matches several processes; give one pid: {}",
-        printable_name(name),
-        list(found)
+        "{program} matches several processes; give one pid: {pids}",
+        program = printable_name(name),
+        pids = list(found)
     )]
     Ambiguous {
         name: String,
         found: Vec<(i32, String)>,
     },
     #[error(
-        "{} runs in several jobs: give the pid of one launcher, or the processes by --pids: {}",
-        printable_name(name),
-        jobs.join("; ")
+        "{program} runs in several jobs: give the pid of one launcher, or the processes by --pids: {launchers}",
+        program = printable_name(name),
+        launchers = jobs.join("; ")
     )]
     SeveralJobs { name: String, jobs: Vec<String> },
     #[error(
-        "{} (pid {pid}) belongs to {owner}: run sdm as {}root",
-        printable_name(program),
-        either(owner)
+        "{process} (pid {pid}) belongs to {owner}: run sdm as {alternative}root",
+        process = printable_name(program),
+        alternative = either(owner)
     )]
     Foreign {
         pid: i32,
@@ -60,14 +60,18 @@ pub enum JobError {
         owner: String,
     },
     #[error(
-        "{} (pid {pid}) has not started any process on this machine: wait for it, or give the pids of the processes",
-        printable_name(program)
+        "{process} (pid {pid}) has not started any process on this machine: wait for it, or give the pids of the \
+         processes",
+        process = printable_name(program)
     )]
     NothingStarted { pid: i32, program: String },
     #[error("cannot read the memory of process {pid}: {source}{}", hint(source))]
     Memory { pid: i32, source: io::Error },
     #[error(
-        "below process {starter} two processes have rank {rank}, {} and {}: give the pid of one job's launcher", pids.0, pids.1
+        "two descendants of process {starter} have rank {rank} (pids {first} and {second}): give the pid of one job's \
+         launcher",
+        first = pids.0,
+        second = pids.1
     )]
     SameRank {
         starter: i32,
@@ -82,8 +86,8 @@ pub enum JobError {
     #[error("Slurm job {id} has several steps; name one: {}", shown.join(", "))]
     Steps { id: String, shown: Vec<String> },
     #[error(
-        "{number} is both a process on this host ({}) and a Slurm job: use --pids {number} or slurm:{number}",
-        printable_name(program)
+        "{number} is both a process on this host ({process}) and a Slurm job: use --pids {number} or slurm:{number}",
+        process = printable_name(program)
     )]
     PidAndJob { number: i32, program: String },
     #[error("{job}: rank {rank}: host {host}: {what}")]
@@ -97,10 +101,10 @@ pub enum JobError {
     #[error("{what}")]
     NotTheirs { what: String },
     #[error(
-        "{} (pid {pid}) runs several jobs; name one: {}{}",
-        printable_name(program),
-        namespaces.join(", "),
-        whose(owner.as_ref())
+        "{process} (pid {pid}) runs several jobs; name one: {names}{advice}",
+        process = printable_name(program),
+        names = namespaces.join(", "),
+        advice = whose(owner.as_ref())
     )]
     Namespaces {
         pid: i32,

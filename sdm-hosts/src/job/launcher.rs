@@ -53,7 +53,8 @@ impl Search {
     }
 
     fn of_table(&self, starter: &Process, mpir: mpir::Mpir) -> Result<Job, JobError> {
-        let source = format!("the process table of {}", self.name(starter));
+        let launcher = self.name(starter);
+        let source = format!("the process table of {launcher}");
         let mut job = self.of_words(starter, source, mpir.table)?;
         // Two processes of one rank are an error only without a table.
         let known: BTreeSet<i32> = job.processes.iter().map(|it| it.pid).collect();
@@ -139,11 +140,11 @@ impl Search {
             .map(|pid| wrappers::program_of(&self.processes, *pid).pid);
         let programs: Vec<String> = programs.map(|pid| pid.to_string()).collect();
         (!programs.is_empty()).then(|| {
+            let launcher = name(starter);
+            let more = counted(programs.len(), "more process");
+            let pids = programs.join(",");
             format!(
-                "{} has {}, started by its ranks (MPI_Comm_spawn): use --pids {}",
-                name(starter),
-                counted(programs.len(), "more process"),
-                programs.join(",")
+                "the ranks of {launcher} have started {more} (MPI_Comm_spawn): use --pids {pids}"
             )
         })
     }
@@ -156,7 +157,10 @@ impl Search {
         let is_all = count > 0 && found.size.is_none_or(|size| size <= count);
         let mut why = match starter.is_of(self.uid) {
             true => String::from("and the launcher does not report where"),
-            false => format!("where only {} can debug processes", starter.owner()),
+            false => {
+                let owner = starter.owner();
+                format!("where only {owner} can debug processes")
+            }
         };
         if !is_all && pmix::is_server(starter) {
             match pmix::ask(starter.pid) {
@@ -186,10 +190,10 @@ impl Search {
         let count = u32::try_from(processes.len()).unwrap_or(u32::MAX);
         let size = found.size.max(elsewhere.size);
         let incomplete = size.filter(|size| *size > count).map(|size| {
+            let missing = size - count;
+            let run = agree(missing, "runs", "run");
             format!(
-                "{} of the {size} ranks {} on other hosts, {why} (run sdm there, or give the pids)",
-                size - count,
-                agree(size - count, "runs", "run")
+                "{missing} of the {size} ranks {run} on other hosts, {why} (run sdm there, or give the pids)"
             )
         });
         Ok(Some(Job {
@@ -223,7 +227,8 @@ impl Search {
     }
 
     fn of_job(&self, server: &Process, job: pmix::Namespace) -> Result<Job, JobError> {
-        let source = format!("the PMIx namespace {} of {}", job.name, self.name(server));
+        let (name, server_name) = (&job.name, self.name(server));
+        let source = format!("the PMIx namespace {name} of {server_name}");
         self.of_words(server, source, job.processes)
     }
 

@@ -73,7 +73,7 @@ impl Packed {
     pub(super) fn refusal(&self) -> io::Error {
         let program = self.way.program;
         let text = format!(
-            "the core file is compressed: decompress it with `{program} -d` where those hosts read it"
+            "the core file is compressed: decompress it with `{program} -d` on the hosts that read it"
         );
         io::Error::new(io::ErrorKind::InvalidInput, text)
     }

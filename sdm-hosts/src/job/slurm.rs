@@ -146,7 +146,8 @@ pub(super) fn find(id: &str, step: Option<u32>, uid: u32) -> Result<Job, JobErro
     // An element of an array, and a component, has a number of its own.
     let number = ask("squeue", &["-h", "-j", &step.job, "-o", "%A"], WAIT).map_err(unasked)?;
     let number = number.first().and_then(|it| it.trim().parse::<u32>().ok());
-    let number = number.ok_or_else(|| none("squeue does not report its job id".to_owned()))?;
+    let number =
+        number.ok_or_else(|| none("squeue does not report the id of the job".to_owned()))?;
     let nodes = ask("scontrol", &["show", "hostnames", &step.nodes], WAIT).map_err(unasked)?;
     let lines = ask_nodes(number, step.number, &nodes).map_err(unasked)?;
     let processes = read(&lines);

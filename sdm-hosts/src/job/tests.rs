@@ -256,7 +256,7 @@ fn spawned_processes_are_reported_apart_from_the_job() {
         assert_eq!(ranks(&job), [(0, BASE + 2), (1, BASE + 3)]);
         let notes = job.notes.join("; ");
         assert!(
-            notes.contains("has 2 more processes, started by its ranks (MPI_Comm_spawn)")
+            notes.contains("have started 2 more processes (MPI_Comm_spawn)")
                 && notes.ends_with("use --pids 8388613,8388614"),
             "{notes}"
         );
@@ -353,9 +353,9 @@ fn program_is_found_behind_its_wrappers() {
         doubt,
     );
     // A wrapper that has started nothing yet, and one whose program has no rank.
-    let doubt = "rank 0 is timeout (pid 09) without an MPI library: if it is a wrapper, its program has not begun";
+    let doubt = "rank 0 is timeout (pid 09), which has no MPI library: a wrapper may not have started its program yet";
     check(&[(1, 0, "timeout 9 ./halo", None, 1)], 1, doubt);
-    let doubt = "rank 0 is sh (pid 09), as bare (pid 11) below it has no rank in its environment (--pids selects others)";
+    let doubt = "rank 0 is sh (pid 09): sdm does not use its descendants without a rank in the environment (bare (pid 11)) (--pids selects others)";
     check(
         &[
             (1, 0, "sh x", None, 1),
@@ -412,7 +412,7 @@ fn two_jobs_below_one_process_are_ambiguous() {
     proc.add(BASE + 2, BASE, "halo", "PMI_RANK=0");
     let error = find(&proc, &BASE.to_string()).unwrap_err().to_string();
     assert!(
-        error.contains("two processes have rank 0, 8388609 and 8388610"),
+        error.contains("have rank 0 (pids 8388609 and 8388610)"),
         "{error}"
     );
     // A search by name is ambiguous.

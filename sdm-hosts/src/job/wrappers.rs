@@ -147,14 +147,14 @@ pub(super) fn doubts(processes: &Processes, ranks: &[(u32, Program)]) -> Vec<Str
     let unranked = first(&|it| !it.unranked.is_empty()).map(|(rank, program, more)| {
         let (used, others) = (name(&program.pid), names(&program.unranked));
         format!(
-            "rank {rank} is {used}, as {others} below it has no rank in its environment{more} (--pids selects others)"
+            "rank {rank} is {used}: sdm does not use its descendants without a rank in the environment ({others}){more} (--pids selects others)"
         )
     });
     let is_early = |it: &Program| it.lacks_mpi && it.others.is_empty() && it.unranked.is_empty();
     let early = first(&is_early).map(|(rank, program, more)| {
         let used = name(&program.pid);
         format!(
-            "rank {rank} is {used} without an MPI library{more}: if it is a wrapper, its program has not begun"
+            "rank {rank} is {used}, which has no MPI library{more}: a wrapper may not have started its program yet"
         )
     });
     several.into_iter().chain(unranked).chain(early).collect()

@@ -220,7 +220,7 @@ fn mpi_is_found_through_other_libraries() {
     check("c", &["libmpi.so.40"], open, "L/libmpi.so.40");
     let by = "L/libmpi.so.40, needed by libmpi_mpifh.so.40";
     check("fortran", &["libmpi_mpifh.so.40"], open, by);
-    let by = "L/libmpi.so.40, needed by libpetsc.so.3 and that by libmpi_mpifh.so.40";
+    let by = "L/libmpi.so.40, needed by libmpi_mpifh.so.40, which is needed by libpetsc.so.3";
     check("solver", &["libpetsc.so.3"], open, by);
     let by = "L/libmpi.so.12, needed by libhdf5.so.1";
     check("writer", &["libhdf5.so.1"], mpich, by);
@@ -240,7 +240,7 @@ fn mpi_is_found_through_other_libraries() {
     fs::remove_file(folder.0.join("lib/libmpi.so.40")).unwrap();
     let program = folder.0.join("fortran");
     let found = Linked::of_tree(&nothing.tree(&program));
-    let by = "by the name of the library libmpi.so.40, which was not found";
+    let by = "judged by the name of the library libmpi.so.40, which was not found";
     assert_eq!((found.mpi, &*found.by), (open, by));
 }
 
@@ -298,8 +298,9 @@ fn mpi_library_is_found_through_its_fortran_or_cxx_binding() {
             };
             let here = folder.0.display();
             check(format!("{here}/{library}, needed by {binding}"));
-            let missing =
-                |name: &str| format!("by the name of the library {name}, which was not found");
+            let missing = |name: &str| {
+                format!("judged by the name of the library {name}, which was not found")
+            };
             fs::rename(folder.0.join(library), folder.0.join("elsewhere")).unwrap();
             check(missing(library));
             fs::rename(folder.0.join("elsewhere"), folder.0.join(library)).unwrap();

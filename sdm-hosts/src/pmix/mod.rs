@@ -33,12 +33,12 @@ pub enum Wanted {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ChoiceError {
     /// No usable server runs. The texts name the rejected servers, each with the reason.
-    #[error("none of your PMIx servers on this machine accepts tools{}", left_out(.0))]
+    #[error("none of your PMIx servers on this machine accepts tools{ignored}", ignored = left_out(.0))]
     None(Vec<String>),
     /// No server matches.
     #[error(
-        "{wanted}: not one of your PMIx servers that accept tools{}",
-        left_out(left)
+        "{wanted}: not one of your PMIx servers that accept tools{ignored}",
+        ignored = left_out(left)
     )]
     NoSuch {
         /// The user's choice, as text.
@@ -58,7 +58,7 @@ fn left_out(left: &[String]) -> String {
     let named = left[..left.len().min(NAMED_MAX)].join("; ");
     match left.len().saturating_sub(NAMED_MAX) {
         _ if left.is_empty() => String::new(),
-        0 => format!(" (left out: {named})"),
+        0 => format!(" (ignored: {named})"),
         more => format!(" (ignored: {named}; and {more} more)"),
     }
 }

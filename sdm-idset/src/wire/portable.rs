@@ -124,7 +124,7 @@ impl<'a> Parts<'a> {
         let ids = if self.runs.is_some_and(is_runs) {
             let runs = usize::from(u16_of(&mut self.rest)?);
             if runs > RUNS_MAX {
-                return Err("the bitmap has runs that are longer than bits");
+                return Err("a container of the bitmap has more than 2048 runs");
             }
             Ids::Runs(take(&mut self.rest, 4 * runs)?)
         } else if ids <= ARRAY_IDS_MAX {

@@ -187,11 +187,16 @@ fn malformed_bytes_are_refused() {
     let long = "expected a number of at most 5 bytes";
     check(0, &[1, 0x80, 0x80, 0x80, 0x80, 0x80, 0], long, 1);
     check(0, &[2], "cut short", 1);
-    check(0, &[2, 1], "the set has more pieces than bytes", 1);
+    check(
+        0,
+        &[2, 1],
+        "the set announces more ranges than its bytes can hold",
+        1,
+    );
     check(
         0,
         &[2, 0xff, 0xff, 0xff, 0xff, 0x7f, 0, 0],
-        "the set has more pieces than bytes",
+        "the set announces more ranges than its bytes can hold",
         1,
     );
     check(0, &[2, 1, 0x80, 0x80], "cut short", 4);
@@ -281,7 +286,7 @@ fn malformed_bitmaps_are_refused() {
     check(&runs(&[0, 0]), order);
     check(
         &runs(&[1, 8]),
-        "the bitmap has runs that are longer than bits",
+        "a container of the bitmap has more than 2048 runs",
     );
     check(&runs(&[1, 0, 5, 0]), cut);
     check(&runs(&[1, 0, 0xff, 0xff, 1, 0]), order);

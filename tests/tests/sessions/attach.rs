@@ -192,7 +192,7 @@ fn whatever_dies_the_job_runs_on(starter: &str, ranks: &[u32], before: &[Look]) 
     ] {
         let mut attached = Attached::new(&[starter], "rank 1: attached");
         if victim == "sdm-master" {
-            let traced = ["rank 0 (pid ", "is in another session of sdm's (gdb (pid "];
+            let traced = ["rank 0 (pid ", "is in another session of sdm (gdb (pid "];
             check(&["stacks", starter, "--ranks", "0"], 2, &traced);
         }
         attached.say("[1] break turn if turns < 0");

@@ -153,7 +153,7 @@ fn compressed_core_files_are_unpacked_and_opened() {
     let said = "cut.gz: the core file is compressed, and gzip cannot decompress it: gzip: stdin: unexpected end of file";
     assert!(done.err.contains(said), "{done}");
     let done = ask(&["--host", "localhost"], &names[1..2]).code(2);
-    let said = "the core file is compressed: decompress it with `xz -d` where those hosts read it";
+    let said = "the core file is compressed: decompress it with `xz -d` on the hosts that read it";
     assert!(done.err.contains(said), "{done}");
     let left = fs::read_dir(&temporary).expect("it is there");
     let left: Vec<_> = left.flatten().map(|it| it.file_name()).collect();

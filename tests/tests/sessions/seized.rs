@@ -271,7 +271,7 @@ fn batch_ranks_are_sampled_by_another_sdm_command() {
         assert!(tracers().eq(before.iter().copied()), "{verb}: {text}");
     }
     let (code, text) = ask("attach", &["-c", "bt"]);
-    let refused = "in a batch of sdm's (sdm-shim-0";
+    let refused = "in a batch session of sdm (sdm-shim-0";
     assert!(code == Some(124) && text.contains(refused), "{text}");
     signal(ranks[0], Signal::SIGSEGV);
     let done = running.finish().code(139);

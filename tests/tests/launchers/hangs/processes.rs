@@ -92,7 +92,7 @@ pub(super) fn check_parents(all: &[(usize, &str)]) {
         let told = judged.out.contains("with processes of another job");
         assert!(told && judged.code == Some(4), "{way} {ranks}: {judged}");
         let both = format!("{}{}", stacks.out, stacks.err);
-        let told = "has 2 more processes, started by its ranks (MPI_Comm_spawn): use --pids ";
+        let told = "have started 2 more processes (MPI_Comm_spawn): use --pids ";
         assert!(
             both.contains(told) && stacks.code == Some(0),
             "{way} {ranks}: {stacks}"
