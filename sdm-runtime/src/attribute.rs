@@ -48,7 +48,7 @@ table! {
     NUM_NODES = "numNodes", Form::Integer(0), "Nodes", "Number of nodes of the machine";
     QUEUE_STATE = "queueState", Form::State, "State", "State of the queue";
     NODE_STATE = "nodeState", Form::State, "State", "State of the node";
-    NODE_EXTRA_STATE = "nodeExtraState", Form::State, "Use", "Use of the node by jobs";
+    NODE_EXTRA_STATE = "nodeExtraState", Form::State, "Use", "Use of the node by jobs: of this user or of others, exclusive or shared";
     NODE_PROCESS_STATE = "nodeProcessState", Form::State, "Processes", "State of the processes on the node";
     NODE_NUMBER = "nodeNumber", Form::Integer(0), "Number", "Zero-based index of the node";
     JOB_STATE = "jobState", Form::State, "State", "State of the job";
@@ -83,19 +83,19 @@ table! {
     JOB_STATUS_MESSAGE = "jobStatusMessage", "STRING", "Reason", "Reason of the job's state", "";
     USER_ID = "userId", "STRING", "User", "Owner of the job; for a machine, the user that runs its agent", "";
     STARTER_PID = "starterPid", "INTEGER", "Launcher", "Pid of the job's launcher, on the host of the resource manager", "0";
-    DEBUG_SESSION = "debugSession", "STRING", "Session", "Kept SDM session that holds the job's processes", "";
+    DEBUG_SESSION = "debugSession", "STRING", "Session", "Name of the kept SDM session that holds the job's processes", "";
     ACCOUNT = "account", "STRING", "Account", "Account that is charged for the job", "";
     QOS = "qos", "STRING", "QOS", "The job's quality of service", "";
     ARRAY_INDEX = "arrayIndex", "STRING", "Index", "Index of the job in its array; for pending members shown together, all indices", "";
     DEPENDENCY = "dependency", "STRING", "Dependency", "Dependencies of the job on other jobs, as the manager writes them", "";
     JOB_NODES = "jobNodes", "STRING", "Nodes", "The nodes of the job, as the manager writes them", "";
-    GPUS = "gpus", "STRING", "GPUs", "Generic resources of the job on each node, or its GPUs in all", "";
-    SUBMIT_TIME = "submitTime", "BIGINTEGER", "Submitted", "Time, in seconds of Unix time", "0";
+    GPUS = "gpus", "STRING", "GPUs", "Generic resources of the job on each node, or its total number of GPUs", "";
+    SUBMIT_TIME = "submitTime", "BIGINTEGER", "Submitted", "Time of the submission, in seconds of Unix time", "0";
     START_TIME = "startTime", "BIGINTEGER", "Start", "Start time, in seconds of Unix time; for a pending job, the expected one", "0";
     END_TIME = "endTime", "BIGINTEGER", "End", "End time, in seconds of Unix time", "0";
     TIME_LIMIT_MINUTES = "timeLimitMinutes", "STRING", "Limit", "Time limit in minutes, or `unlimited`", "";
-    OUTPUT_PATH = "outputPath", "STRING", "Output", "The file with the job's output", "";
-    ERROR_PATH = "errorPath", "STRING", "Errors", "The file with the job's errors", "";
+    OUTPUT_PATH = "outputPath", "STRING", "Output", "The file with the job's standard output", "";
+    ERROR_PATH = "errorPath", "STRING", "Errors", "The file with the job's standard error", "";
     EXIT_CODE = "exitCode", "INTEGER", "Exit code", "The job's exit code", "0";
     EXIT_SIGNAL = "exitSignal", "INTEGER", "Exit signal", "The signal that ended the job", "0";
     NODE_STATUS = "nodeStatus", "STRING", "Status", "State of the node in the resource manager's own words", "";
@@ -106,7 +106,7 @@ table! {
     QUEUE_STATUS = "queueStatus", "STRING", "Status", "State of the queue in the resource manager's own words", "";
     QUEUE_TIME_LIMIT = "queueTimeLimit", "STRING", "Limit", "Time limit of the queue's jobs", "";
     QUEUE_IS_DEFAULT = "queueIsDefault", "BOOLEAN", "Default", "True for the default queue", "false";
-    LOOK = "look", "BOOLEAN", "Look", "Announced by agents that support the command LOOK (14)", "false";
+    LOOK = "look", "BOOLEAN", "Look", "True if the agent supports the command LOOK (14)", "false";
 }
 
 /// Requested name of the job; in submissions only.

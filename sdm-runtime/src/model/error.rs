@@ -17,19 +17,23 @@ pub const NAMES_MAX: u32 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// New elements whose parent does not exist, or cannot have children of this kind.
-    #[error("new elements of kind {0}: their parent `{1}` does not exist or cannot contain them")]
+    #[error(
+        "new elements of kind {kind}: their parent `{parent}` does not exist or cannot contain them",
+        kind = .0,
+        parent = .1
+    )]
     NoParent(&'static str, String),
     /// The elements do not exist.
-    #[error("{0} {1} does not exist")]
+    #[error("{kind} {id} does not exist", kind = .0, id = .1)]
     Unknown(&'static str, String),
     /// New elements with ids that are in use, or reserved.
-    #[error("{0} {1} already exists, or its id is reserved")]
+    #[error("{kind} {id} already exists, or its id is reserved", kind = .0, id = .1)]
     Taken(&'static str, String),
     /// A value that the attribute's definition does not allow.
-    #[error("{0} {1}: attribute {2}: {3}")]
+    #[error("{kind} {id}: attribute {name}: {fault}", kind = .0, id = .1, name = .2, fault = .3)]
     Value(&'static str, String, String, ValueError),
     /// An attempt to set the element's id as an attribute.
-    #[error("{0} {1}: an element's id cannot be set as an attribute")]
+    #[error("{kind} {id}: an element's id cannot be set as an attribute", kind = .0, id = .1)]
     Id(&'static str, String),
     /// A state to which the element's state has no transition.
     #[error("{kind} {ids}: the state cannot change to {to} from {from}")]
@@ -54,7 +58,7 @@ pub enum ModelError {
     TooMany(&'static str),
     /// The attribute values of a kind's elements need too many segments of storage; the excess values are dropped.
     #[error(
-        "elements of kind {0} differ in too many attributes (more than {SEGMENTS_MAX} pieces): some values were dropped"
+        "the attribute values of elements of kind {0} need more than {SEGMENTS_MAX} segments: some values were dropped"
     )]
     TooVaried(&'static str),
     /// There are too many string ids.

@@ -87,7 +87,7 @@ pub enum ValueError {
     #[error("`{0}` is not one of the values of its type")]
     NoWord(String),
     /// The value is out of bounds.
-    #[error("{0} is out of bounds")]
+    #[error("{0} is outside the bounds of the attribute")]
     OutOfBounds(String),
     /// The text is longer than [`VALUE_BYTES_MAX`].
     #[error("the value has {0} bytes: the maximum is {VALUE_BYTES_MAX}")]

@@ -242,11 +242,8 @@ impl Agent {
             }
         };
         if !is_legal(self.phase, &command) {
-            let text = format!(
-                "{} is not allowed in phase {:?}",
-                command.name(),
-                self.phase
-            );
+            let (name, phase) = (command.name(), self.phase);
+            let text = format!("command {name} is not allowed in phase {phase:?}");
             self.refuse(tid, subject, text);
             return None;
         }
@@ -305,7 +302,9 @@ impl Agent {
             Command::GetAttributes(ids) => self.define(tid, Some(&ids))?,
             other => {
                 if self.open.len() >= OPEN_MAX || self.open.contains_key(&tid) {
-                    let text = format!("transaction {tid} cannot be opened");
+                    let text = format!(
+                        "transaction {tid} cannot be opened: it is open already, or {OPEN_MAX} are"
+                    );
                     self.refuse(tid, subject, text);
                     return None;
                 }

@@ -56,7 +56,7 @@ impl Filters {
                 id: id.to_owned(),
                 kind: "STRING".to_owned(),
                 name: id.to_owned(),
-                description: "A filter that is set".to_owned(),
+                description: "A filter that the client has set".to_owned(),
                 display: true,
                 default: value.to_owned(),
                 extra: Vec::new(),

@@ -37,16 +37,20 @@ pub enum Dialect {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// No command or event of the dialect has this id.
-    #[error("{0:#06x}: this protocol has no such {1}")]
+    #[error("this protocol has no {kind} with the id {id:#06x}", id = .0, kind = .1)]
     Unknown(u16, &'static str),
     /// An argument is missing.
-    #[error("{0}: {1} is missing")]
+    #[error("{message}: {argument} is missing", message = .0, argument = .1)]
     Missing(&'static str, &'static str),
     /// The message has too many arguments.
-    #[error("{0} has too many arguments: {1} more than allowed")]
+    #[error(
+        "{message} has too many arguments: {excess} more than allowed",
+        message = .0,
+        excess = .1
+    )]
     TooMany(&'static str, usize),
     /// An argument is invalid: the kind that was expected, and the beginning of its text.
-    #[error("`{1}` is not a valid {0}")]
+    #[error("`{text}` is not a valid {what}", what = .0, text = .1)]
     Bad(&'static str, String),
     /// The dialect has no such command or event.
     #[error("this protocol has no {0}")]

@@ -255,7 +255,7 @@ fn wrong() -> Vec<(Event, &'static str)> {
         ),
         (
             change(Kind::Node, "", "110 nodeNumber=-1"),
-            "node 110: attribute nodeNumber: -1 is out of bounds",
+            "node 110: attribute nodeNumber: -1 is outside the bounds of the attribute",
         ),
         (
             change(Kind::Node, "", "110 id=7"),
