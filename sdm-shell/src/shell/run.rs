@@ -347,11 +347,8 @@ pub(super) async fn wait_command(
     notices::show_held(session);
     let running = to.intersection(&session.running());
     if !running.is_empty() {
-        let text = set_text(&running, 60);
-        session.show(&Item::Notice(format!(
-            "still running: {text} ({})",
-            running.len()
-        )));
+        let who = Names::ranks().label(&running, 60);
+        session.show(&Item::Notice(format!("still running: {who}")));
     }
     Verdict::Done
 }
