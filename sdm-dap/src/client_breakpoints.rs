@@ -409,7 +409,8 @@ impl Point {
             (None, false) => Some("pending until its location is loaded".to_owned()),
             (None, true) if !all.is_subset(&self.bound) => {
                 let bound = set_text(&self.bound, 40);
-                Some(format!("set on {bound} of {}", all.len()))
+                let (bound_count, count) = (self.bound.len(), all.len());
+                Some(format!("set on {bound_count} of {count} ranks: {bound}"))
             }
             _ => None,
         };

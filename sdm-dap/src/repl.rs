@@ -119,10 +119,10 @@ fn resolve(set: &SetExpr, tasks: &Tasks) -> Result<Option<IdSet>, RequestError> 
     }
     let found = found.map_err(|error| RequestError::Tasks(error.to_string()))?;
     match found.is_empty() {
-        true => Err(RequestError::Tasks(format!(
-            "no rank is in `{}`",
-            set.text()
-        ))),
+        true => {
+            let set = set.text();
+            Err(RequestError::Tasks(format!("no rank is in `{set}`")))
+        }
         false => Ok(Some(found)),
     }
 }

@@ -144,7 +144,7 @@ pub fn world_notice(rank: u32, size: u32) -> String {
 
 /// The text of the notice for [`Event::Unchecked`].
 pub const UNCHECKED_NOTICE: &str =
-    "--check: nothing was checked: the program has ended and has not begun MPI";
+    "--check: nothing was checked: the program ended before it initialized MPI";
 
 impl Event {
     /// True for events that need credit and are sent on the bulk lane.

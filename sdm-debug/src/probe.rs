@@ -255,7 +255,7 @@ impl ResourceWait {
 }
 
 /// End of [`ResourceWait::what`] for a wait for processes that cannot go on before the waiting process does.
-pub const WAITS_BACK: &str = ", and none of these can go on before this process does";
+pub const WAITS_BACK: &str = ", and none of the awaited processes can go on before this one does";
 
 /// Part of [`ResourceWait::what`] for a pipe whose other end only the waiting process itself has.
 pub const NOBODY_ELSE: &str = ", whose other end no other process has open";

@@ -76,7 +76,7 @@ fn serve(starter: Starter) -> Result<()> {
     let config = handed_over.context("sdm-master")?;
     let _session = tracing::info_span!("master", session = %config.session).entered();
     let told = starter.follow(&[]);
-    let told = told.context("sdm-master: cannot watch sdm")?;
+    let told = told.context("sdm-master: cannot watch its parent process")?;
     allow_many_children();
     let rules = sdm_debug::rules::rule;
     let node = Node::new(ServerId::MASTER, rules, Instant::now() + START_WAIT);

@@ -39,13 +39,13 @@ pub enum Trouble {
     #[error("the cluster's agent has ended: {0}")]
     Ended(String),
     /// The agent does not answer.
-    #[error("the cluster's agent has not answered {0} for {1} s")]
+    #[error("the cluster's agent has not answered the command {0} for {1} s")]
     Stalled(&'static str, u64),
     /// The agent violates the protocol.
     #[error("the cluster's agent sent an invalid message: {0}")]
     Nonsense(ClientError),
     /// The agent refuses a command that is necessary to continue.
-    #[error("the cluster's agent refuses {0}: {1}")]
+    #[error("the cluster's agent refuses the command {0}: {1}")]
     Refused(&'static str, String),
     /// The model of the manager's elements cannot be made.
     #[error(transparent)]

@@ -319,7 +319,7 @@ impl Controller {
             self.version += u64::from(store.apply(&event));
             // Only the last error is shown.
             while let Some(error) = store.poll_error() {
-                self.complaint = Some(format!("the agent sent an impossible message: {error}"));
+                self.complaint = Some(format!("the agent sent an invalid message: {error}"));
             }
         }
         if is_new_job {

@@ -40,7 +40,8 @@ pub(crate) fn fork_all(first: u32, count: u32, config: &mut LinkConfig) -> Resul
         // SAFETY: this process has one thread, so that the child finds every lock free and may do
         // whatever its parent may.
         let forked = unsafe { fork() };
-        match forked.with_context(|| format!("cannot fork server {}", first + index))? {
+        let server = first + index;
+        match forked.with_context(|| format!("cannot fork server {server}"))? {
             ForkResult::Child => {
                 be_a_server(own)?;
                 return Ok(Part::Server(index));

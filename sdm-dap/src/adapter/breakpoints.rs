@@ -187,7 +187,8 @@ pub(super) fn set_data_breakpoints(connection: &mut Connection, request: &Reques
     let wanted = arguments.breakpoints.iter().map(|asked| {
         let (frame, expression) = asked.data_id.split_once(':').unwrap_or_default();
         if expression.is_empty() {
-            let text = format!("`{}` cannot be watched", asked.data_id);
+            let id = &asked.data_id;
+            let text = format!("`{id}` cannot be watched");
             return Err(RequestError::Tasks(text));
         }
         if let Some(frame) = frame
@@ -334,9 +335,9 @@ pub(super) fn finish_elsewhere(
     let paths: BTreeSet<String> = paths.filter(is_other).collect();
     if !paths.is_empty() {
         let paths: Vec<String> = paths.into_iter().take(ELSEWHERE_MAX).collect();
+        let paths = paths.join(", ");
         let text = format!(
-            "the program was built with {name} as {}: map that folder with `sourceFileMap`",
-            paths.join(", ")
+            "the program was compiled with {name} at {paths}: map that folder with `sourceFileMap`"
         );
         connection.points.set_elsewhere(group, &text);
     }

@@ -66,10 +66,8 @@ pub(super) fn goto(connection: &mut Connection, request: &Request) -> Handled {
     let location = connection.references.places.get(arguments.target_id);
     let location = location.map(str::to_owned);
     let location = location.ok_or_else(|| {
-        RequestError::Tasks(format!(
-            "{} is not the number of a goto target",
-            arguments.target_id
-        ))
+        let id = arguments.target_id;
+        RequestError::Tasks(format!("{id} is not the number of a goto target"))
     })?;
     if tasks.is_empty() {
         return Err(RequestError::Runs(format!("thread {id}")));

@@ -250,7 +250,7 @@ fn targets<'a>(question: &Question, words: impl Iterator<Item = &'a str>) -> Val
 
 /// Refuses `source`, since the client reads source files itself.
 pub(super) fn source(_connection: &mut Connection, _request: &Request) -> Handled {
-    let text = "the file exists on the hosts of the job, but not here";
+    let text = "the file exists on the hosts of the job, but not on the host of the editor";
     Err(RequestError::Tasks(text.to_owned()))
 }
 

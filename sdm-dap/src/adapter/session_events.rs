@@ -133,10 +133,8 @@ fn hear(connection: &mut Connection, tasks: &IdSet, event: Event) {
             state::ended(connection, tasks, Condition::Ended(code_of(&signal)))
         }
         Event::GdbDied { text } => {
-            connection.say(
-                "important",
-                &format!("{} gdb has ended: {text}\n", set_name(tasks)),
-            );
+            let ranks = set_name(tasks);
+            connection.say("important", &format!("{ranks} gdb has ended: {text}\n"));
             state::ended(connection, tasks, Condition::Gone);
         }
         Event::SignalPassed { name } => state::tell(

@@ -77,15 +77,15 @@ fn say_who_runs(connection: &mut Connection, running: &IdSet) {
     let others = standing.difference(&step.moved);
     let mut text = format!("{}: ", step.said);
     if !arrived.is_empty() {
-        text.push_str(&format!("{} have arrived, ", set_name(&arrived)));
+        let arrived = set_name(&arrived);
+        text.push_str(&format!("{arrived} have arrived, "));
     }
-    text.push_str(&format!("{} still run", set_name(&runs)));
+    let runs = set_name(&runs);
+    text.push_str(&format!("{runs} still run"));
     // The tasks for which a step of one class waits may be among those that it does not move.
     if !others.is_empty() {
-        text.push_str(&format!(
-            ", {} are stopped and were not stepped",
-            set_name(&others)
-        ));
+        let others = set_name(&others);
+        text.push_str(&format!(", {others} are stopped and were not stepped"));
     }
     connection.say("console", &format!("{text}\n"));
 }

@@ -96,7 +96,9 @@ impl<'a> Reader<'a> {
         let inner = codec::Reader::over(payload);
         let mut reader = Self { inner, sources };
         if reader.byte()? != MERGED || reader.number()? != u64::from(rule) {
-            return Err(Rejected("the answer was merged by another rule"));
+            return Err(Rejected(
+                "the answer was merged by another rule than that of the command",
+            ));
         }
         Ok(reader)
     }
@@ -139,9 +141,9 @@ impl<'a> Reader<'a> {
             SET_GIVEN => {
                 let set = self.inner.set_from(0, WHAT).map_err(broken)?;
                 let is_within = set.is_subset(self.sources);
-                is_within
-                    .then_some(set)
-                    .ok_or(Rejected("a set has tasks that were not asked"))
+                is_within.then_some(set).ok_or(Rejected(
+                    "a set has tasks to which the command was not sent",
+                ))
             }
             _ => Err(Rejected("a set of tasks has an unknown encoding")),
         }

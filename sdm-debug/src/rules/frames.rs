@@ -100,8 +100,9 @@ impl<'a> FramesReader<'a> {
         let mut text = || {
             let index = usize::try_from(reader.number()?).unwrap_or(usize::MAX);
             let text = self.texts.get(index);
-            text.map(|text| (*text).to_owned())
-                .ok_or(Rejected("a text is not in the table of texts"))
+            text.map(|text| (*text).to_owned()).ok_or(Rejected(
+                "a stack refers to a text outside of the answer's table of texts",
+            ))
         };
         let (module, function, file) = (text()?, text()?, text()?);
         let mut small = || {

@@ -84,7 +84,11 @@ impl Merged {
             (Self::Usage(own), Self::Usage(other)) => own.absorb(&other),
             (Self::Queues(own), Self::Queues(other)) => own.absorb(other),
             (Self::Samples(own), Self::Samples(other)) => own.absorb(*other),
-            _ => return Err(Rejected("the answer was merged by another rule")),
+            _ => {
+                return Err(Rejected(
+                    "the answer was merged by another rule than that of the command",
+                ));
+            }
         }
         Ok(())
     }

@@ -148,7 +148,7 @@ impl Numbers {
                     let each = each.map(|task| (task.0, number.wrapping_add(task.0.into())));
                     numbers.points.extend(each);
                 }
-                _ => return Err(Rejected("the numbers of tasks have an unknown encoding")),
+                _ => return Err(Rejected("the values of the tasks have an unknown encoding")),
             }
         }
         numbers.settle();

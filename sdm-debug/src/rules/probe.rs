@@ -250,10 +250,10 @@ fn read_numbers(
     let mut all = BTreeMap::new();
     for _ in 0..reader.count()? {
         let role = wire::decode(reader.bytes()?);
-        let role = role.map_err(|_| Rejected("the role of an argument is unknown"))?;
+        let role = role.map_err(|_| Rejected("an argument of a call has an unknown role"))?;
         let numbers = Numbers::read(reader, sources)?;
         if all.insert(role, numbers).is_some() {
-            return Err(Rejected("the role of an argument occurs twice"));
+            return Err(Rejected("the values of one role of arguments occur twice"));
         }
     }
     Ok(all)

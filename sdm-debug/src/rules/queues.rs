@@ -287,13 +287,19 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<QueueParts, Rejected> {
         let key = reader.bytes()?.to_vec();
         let what = usize::try_from(reader.number()?).ok();
         let what = what.and_then(|at| WHAT.get(at));
-        let what = what.ok_or(Rejected("numbers belong to an unknown field of a message"))?;
+        let what = what.ok_or(Rejected(
+            "values belong to an unknown field of a queued message",
+        ))?;
         let numbers = Numbers::read(&mut reader, sources)?;
         if !is::<Nth>(&key) {
-            return Err(Rejected("numbers belong to no message of the answer"));
+            return Err(Rejected(
+                "values belong to a queued message that the answer does not have",
+            ));
         }
         if parts.numbers.insert((key, *what), numbers).is_some() {
-            return Err(Rejected("the numbers of a message field occur twice"));
+            return Err(Rejected(
+                "the values of one field of a queued message occur twice",
+            ));
         }
     }
     reader.end()?;

@@ -133,7 +133,9 @@ impl MergedForm for Samples {
         }
         match wire::decode(payload) {
             Ok(Reply::Samples(own)) => Self::of(sources, &own),
-            _ => Err(Rejected("the bytes are not stacks of several samples")),
+            _ => Err(Rejected(
+                "the bytes are not an encoded list of stack samples",
+            )),
         }
     }
 

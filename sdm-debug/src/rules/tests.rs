@@ -249,7 +249,7 @@ fn unmergeable_payload_is_rejected_without_effect() {
     );
     // Payloads of another rule, of other bins, and of tasks that are not among the sources.
     let (_, lines) = merge_flat(RULE_LINES, &[], &[text("a")]);
-    let other_rule = "the answer was merged by another rule";
+    let other_rule = "the answer was merged by another rule than that of the command";
     check(RULE_STATS, &[], &lines, other_rule);
     let (low, high, count) = (0.0, 1.0, 2);
     let bins = Bins { low, high, count }.encode();
@@ -264,7 +264,7 @@ fn unmergeable_payload_is_rejected_without_effect() {
         RULE_LINES,
         &[],
         &foreign,
-        "a set has tasks that were not asked",
+        "a set has tasks to which the command was not sent",
     );
 }
 

@@ -40,7 +40,7 @@ impl TotalUsage {
         }
         match wire::decode(payload) {
             Ok(Reply::Usage(usage)) => Ok(Self::of(sources, &usage)),
-            _ => Err(Rejected("the bytes are not figures of memory use")),
+            _ => Err(Rejected("the bytes are not an encoded memory usage")),
         }
     }
 
@@ -98,7 +98,9 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<TotalUsage, Rejected> {
     let peak_bytes = reader.number()?;
     let named = reader.count()?;
     if count > sources.len() || named > LARGEST_MAX || named as u64 > count {
-        return Err(Rejected("more tasks are named than were asked"));
+        return Err(Rejected(
+            "the answer has more tasks than the command was sent to",
+        ));
     }
     let mut largest = Vec::with_capacity(named);
     for _ in 0..named {
@@ -107,7 +109,9 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<TotalUsage, Rejected> {
         let task = task.ok().filter(|task| sources.contains(*task));
         largest.push((
             bytes,
-            task.ok_or(Rejected("a task is named that was not asked"))?,
+            task.ok_or(Rejected(
+                "the answer has a task to which the command was not sent",
+            ))?,
         ));
     }
     reader.end()?;

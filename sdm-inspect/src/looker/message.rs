@@ -90,7 +90,7 @@ pub(super) fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let length = bytes.len() - LENGTH_BYTES;
     if length > BYTES_MAX {
         return Err(io::Error::other(format!(
-            "a message of {length} bytes exceeds the maximum of {BYTES_MAX}"
+            "a message to or from the sampling process has {length} bytes: the maximum is {BYTES_MAX}"
         )));
     }
     let length = u32::try_from(length).map_err(io::Error::other)?;

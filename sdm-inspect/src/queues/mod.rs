@@ -145,8 +145,11 @@ impl Drop for Helper {
 
 fn how(status: ExitStatus) -> String {
     match status.signal() {
-        Some(number) => format!("killed by {} before it answered", signal_name(number)),
-        None => format!("{status} before it answered"),
+        Some(number) => {
+            let signal = signal_name(number);
+            format!("killed by {signal} before it answered")
+        }
+        None => format!("ended with {status} before it answered"),
     }
 }
 
@@ -206,7 +209,10 @@ mod tests {
         let dead = answer(helper("kill -SEGV $$", b"")).unwrap_err().text;
         assert_eq!(dead, format!("{WHO}killed by SIGSEGV before it answered"));
         let code = answer(helper("exit 3", b"\x05\0\0")).unwrap_err().text;
-        assert_eq!(code, format!("{WHO}exit status: 3 before it answered"));
+        assert_eq!(
+            code,
+            format!("{WHO}ended with exit status: 3 before it answered")
+        );
         let long = answer(helper("exec sleep 300", &[0xff; 8]))
             .unwrap_err()
             .text;

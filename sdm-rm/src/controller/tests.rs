@@ -156,14 +156,14 @@ fn silent_agent_is_pinged_and_then_fails() {
     story.pass(PATIENCE);
     assert_eq!(
         story.reason(),
-        "the cluster's agent has not answered LIST_FILTERS for 60 s"
+        "the cluster's agent has not answered the command LIST_FILTERS for 60 s"
     );
     assert!(story.controller.is_stale());
     let mut story = Story::new();
     story.pass(PATIENCE);
     assert_eq!(
         story.reason(),
-        "the cluster's agent has not answered INIT for 60 s"
+        "the cluster's agent has not answered the command INIT for 60 s"
     );
     assert!(!story.controller.is_stale());
 }

@@ -126,7 +126,7 @@ impl Server {
     /// Ends the processes after a fence whose missing ranks cannot arrive. The ranks are not notified of the failure:
     /// they would exit while they are being ended, and gdb 13.1 sometimes misses an exit during a signal.
     fn end_unmet(&mut self, failure: &ExchangeFailure) {
-        let text = format!("MPI cannot continue, so sdm ends these processes: {failure}");
+        let text = format!("sdm ends these processes, because MPI cannot continue: {failure}");
         let tasks = self.own_tasks();
         self.send_event(&tasks, &Event::Notice { text });
         self.end_job(&IdSet::new());
@@ -141,9 +141,9 @@ impl Server {
                 Ok(ServerMessage::Host(bytes)) => bytes,
                 Ok(ServerMessage::Abort(abort)) => return self.end_aborted(abort),
                 Err(error) => {
+                    let rank = letter.from;
                     return tracing::error!(
-                        "dropped a PMIx datagram from the sdm-server of rank {}: cannot decode it: {error}",
-                        letter.from
+                        "dropped a PMIx datagram from the sdm-server of rank {rank}: cannot decode it: {error}"
                     );
                 }
             },

@@ -149,7 +149,8 @@ impl Server {
             }
             PmixEvent::Log { bytes, .. } => {
                 let said = String::from_utf8_lossy(&bytes);
-                let text = format!("message of a PMIx tool: {}", said.trim_end());
+                let said = said.trim_end();
+                let text = format!("message of a PMIx tool: {said}");
                 self.send_event(&self.own_tasks(), &Event::Notice { text });
             }
         }

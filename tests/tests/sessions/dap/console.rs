@@ -180,7 +180,7 @@ fn console_breakpoints_survive_a_restart() {
     editor.forget("breakpoint");
     editor.ask("restart", &json!({}));
     for (number, message) in [
-        (2, json!("set on 1-2 of 3")),
+        (2, json!("set on 2 of 3 ranks: 1-2")),
         (3, Value::Null),
         (4, Value::Null),
     ] {

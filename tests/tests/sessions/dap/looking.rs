@@ -217,7 +217,7 @@ fn source_map_finds_a_moved_source() {
     let mut editor = Editor::new(&place);
     editor.launch(&configuration(&work, &["steps"], 2));
     let unplaced = &set(&mut editor, std::slice::from_ref(&breakpoint))[0];
-    let said = "the program was built with work.c as /built/elsewhere/work.c: map that folder with `sourceFileMap`";
+    let said = "the program was compiled with work.c at /built/elsewhere/work.c: map that folder with `sourceFileMap`";
     assert_eq!(
         (&unplaced["verified"], &unplaced["message"]),
         (&json!(false), &json!(said))
