@@ -134,7 +134,7 @@ impl Tool {
     pub(crate) fn namespaces(&self) -> Result<Vec<String>> {
         let results = self
             .ask(NAMESPACES, None)
-            .context("cannot query the namespaces")?;
+            .context("cannot query the namespaces of the PMIx server")?;
         let mut names = Vec::new();
         for value in results {
             if value.kind == TYPE_STRING {
@@ -152,7 +152,7 @@ impl Tool {
         let name = CString::new(namespace).context("the name of a namespace is invalid")?;
         let results = self.ask(PROCESS_TABLE, Some(&name));
         let mut processes = Vec::new();
-        for value in results.context("cannot query the processes")? {
+        for value in results.context("cannot query the processes of the namespace")? {
             if value.kind != TYPE_DATA_ARRAY {
                 continue;
             }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use sdm_system::files;
 use sdm_system::proc;
+use sdm_text::printable_name;
 use serde::{Deserialize, Serialize};
 
 /// A submitted job as it is stored: the command to start, its environment and its working directory.
@@ -99,8 +100,11 @@ impl Records {
     /// A folder on the way is not this user's alone.
     pub fn below(folder: &Path, kind: &str) -> io::Result<Self> {
         let folder_of_kind = folder.join(kind);
-        files::private_folder(folder)?;
-        files::private_folder(&folder_of_kind)?;
+        for path in [folder, folder_of_kind.as_path()] {
+            files::private_folder(path).map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}", printable_name(path)))
+            })?;
+        }
         Ok(Self {
             folder: folder_of_kind,
         })

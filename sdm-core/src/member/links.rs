@@ -221,10 +221,8 @@ impl Member {
                 self.node.handle_child_up(now, id, hello.id, hello.epoch);
             }
             _ => {
-                let why = format!(
-                    "{} connected in a role that this process does not have",
-                    hello.id
-                );
+                let peer = hello.id;
+                let why = format!("{peer} connected in a role that this process does not have");
                 self.refuse(now, id, &why);
             }
         }

@@ -340,7 +340,7 @@ impl Node {
             (message, _) => {
                 let (kind, me) = (kind(&message), self.me);
                 return Err(ProtocolError(format!(
-                    "{me}: received a {kind} message from the wrong direction"
+                    "{me}: received a {kind} message from the wrong direction of the server tree"
                 )));
             }
         }?;

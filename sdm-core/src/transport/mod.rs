@@ -207,7 +207,7 @@ fn listen_upwards<T>(
 }
 
 fn annotate(error: io::Error, at: &ConnectionString) -> io::Error {
-    io::Error::new(error.kind(), format!("listen at {at}: {error}"))
+    io::Error::new(error.kind(), format!("cannot listen at {at}: {error}"))
 }
 
 fn no_such_connection() -> io::Error {

@@ -97,8 +97,7 @@ fn host_names_must_be_resolved_before_connect() {
     };
     assert_eq!((*failed, error.kind()), (conn, io::ErrorKind::InvalidInput));
     let error = transport.listen(&name, 1).unwrap_err();
-    let expect =
-        "listen at tcp://no-such-host.invalid:7000: the host name was not resolved to an address";
+    let expect = "cannot listen at tcp://no-such-host.invalid:7000: the host name was not resolved to an address";
     assert_eq!(error.to_string(), expect);
     let found = resolve(&ConnectionString::tcp("127.0.0.1", 7000).unwrap()).unwrap();
     assert_eq!(found, [local(7000)]);

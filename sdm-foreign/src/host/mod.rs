@@ -153,7 +153,7 @@ pub(crate) fn run() -> Result<()> {
     let mut came = false;
     while !(came && host.peers.is_empty()) {
         if !host.turn(came)? {
-            bail!("no process connected within {FIRST_WAIT:?}");
+            bail!("no sdm-server connected within {FIRST_WAIT:?}");
         }
         came |= !host.peers.is_empty();
     }

@@ -214,7 +214,10 @@ impl Server {
             let ask: ModexRequest =
                 std::mem::transmute(self.symbol(c"PMIx_server_dmodex_request")?);
             let status = ask(std::ptr::from_ref(process), on_put, data);
-            let checked = self.check(status, "cannot get the data that a process has published");
+            let checked = self.check(
+                status,
+                "cannot get the data that a process has put (PMIx_Put)",
+            );
             if checked.is_err() {
                 // No callback will come that takes it.
                 drop(Box::from_raw(data.cast::<(u32, u64)>()));

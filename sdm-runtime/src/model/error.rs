@@ -68,7 +68,7 @@ pub enum ModelError {
     #[error("the resource manager's texts exceed {TEXTS_BYTES_MAX} bytes")]
     TooManyTexts,
     /// Number of further errors in an event that are not reported one by one.
-    #[error("more errors of this kind: {0}")]
+    #[error("number of further errors in this event: {0}")]
     More(usize),
 }
 
