@@ -51,7 +51,7 @@ impl Starter {
         let told = Self::nobody(signals)?;
         prctl::set_pdeathsig(Signal::SIGCONT)?;
         if getppid() != self.0 {
-            return Err(io::Error::other("the launcher has ended"));
+            return Err(io::Error::other("the parent process has ended"));
         }
         Ok(told)
     }

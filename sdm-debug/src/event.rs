@@ -138,7 +138,7 @@ pub enum Phase {
 pub fn world_notice(rank: u32, size: u32) -> String {
     format!(
         "error: the program has rank {rank} of {size} in MPI_COMM_WORLD, not the rank that its launcher gave it: \
-         its MPI did not find the job (use --launcher mpirun for Open MPI, mpiexec for MPICH)"
+         its MPI library did not connect to the launcher (use --launcher mpirun for Open MPI, mpiexec for MPICH)"
     )
 }
 

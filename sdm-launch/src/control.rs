@@ -76,7 +76,11 @@ pub enum HoldError {
         source: HoldFailure,
     },
     /// The job's processes were not stopped in time.
-    #[error("the processes of {who} were not stopped by {control} within {} s{}", wait.as_secs(), behind(why))]
+    #[error(
+        "the processes of {who} were not stopped by {control} within {seconds} s{cause}",
+        seconds = wait.as_secs(),
+        cause = behind(why)
+    )]
     TooSlow {
         /// Display name of the launcher: `mpirun`.
         who: String,

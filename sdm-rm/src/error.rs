@@ -23,7 +23,7 @@ pub enum RmError {
     #[error("host '{}': expected [USER@]HOST", printable(.0.as_bytes()))]
     Host(String),
     /// No cluster has this name; the defined names follow.
-    #[error("cluster '{}': not defined; {}", printable(.0.as_bytes()), known(.1))]
+    #[error("cluster '{name}': not defined; {defined}", name = printable(.0.as_bytes()), defined = known(.1))]
     Undefined(String, Vec<String>),
     /// A cluster of this name exists.
     #[error("cluster '{0}': already defined; `sdm cluster edit` changes it")]

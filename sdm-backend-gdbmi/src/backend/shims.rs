@@ -229,7 +229,7 @@ impl GdbBackend {
         };
         link.send(&ToShim::Start(Box::new(request)))
             .map_err(|error| {
-                let text = format!("cannot use the launcher's process for this rank: {error}");
+                let text = format!("cannot send the start of the program to sdm-shim: {error}");
                 Failure::new(FailureCode::System, text)
             })?;
         let coming = StartingGdb {

@@ -119,12 +119,10 @@ fn complaint_of(wrapper: &mut Child) -> Option<String> {
 
 /// A description of a process's end.
 fn ended(status: i32) -> String {
+    let (signal, code) = (libc::WTERMSIG(status), libc::WEXITSTATUS(status));
     match libc::WIFSIGNALED(status) {
-        true => format!("the process was ended by signal {}", libc::WTERMSIG(status)),
-        false => format!(
-            "the process ended with exit code {}",
-            libc::WEXITSTATUS(status)
-        ),
+        true => format!("the process was ended by signal {signal}"),
+        false => format!("the process ended with exit code {code}"),
     }
 }
 

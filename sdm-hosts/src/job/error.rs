@@ -83,7 +83,7 @@ pub enum JobError {
          processes: {what}"
     )]
     NoSrun { id: String, what: String },
-    #[error("Slurm job {id} has several steps; name one: {}", shown.join(", "))]
+    #[error("Slurm job {id} has several steps; name one: {steps}", steps = shown.join(", "))]
     Steps { id: String, shown: Vec<String> },
     #[error(
         "{number} is both a process on this host ({process}) and a Slurm job: use --pids {number} or slurm:{number}",
@@ -114,9 +114,9 @@ pub enum JobError {
         namespaces: Vec<String>,
     },
     #[error(
-        "none of your PMIx servers on this machine knows the namespace {name}{}: run sdm on the host of prterun or \
+        "none of your PMIx servers on this machine knows the namespace {name}{others}: run sdm on the host of prterun or \
          prte",
-        known(namespaces)
+        others = known(namespaces)
     )]
     NoNamespace {
         name: String,
