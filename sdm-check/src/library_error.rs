@@ -1,4 +1,4 @@
-//! Errors of building the checking library, and the families of MPIs.
+//! The reasons why the checking library cannot be built, and the two families of MPI libraries (Open MPI, MPICH).
 
 use std::fmt;
 use std::io;

@@ -6,9 +6,10 @@
 //! Arguments, environment, directory, limits, signal mask, ignored signals and inherited descriptors are those of a run
 //! without SDM. These differ:
 //! - `argv[0]` is the program's absolute path.
-//! - gdb is its parent.
-//! - The program leads a session of its own. Its standard output is a pseudo-terminal of SDM; its error and input are
-//!   pipes, or its input is `/dev/null`. It may have this process's own streams instead ([`InheritedStreams`]).
+//! - gdb is its parent. In a batch its parent is this process.
+//! - The program is in gdb's session, with a process group of its own. In a batch it leads a session of its own.
+//! - Its standard output is a pseudo-terminal of SDM; its error and input are pipes, or its input is `/dev/null`. It may
+//!   have this process's own streams instead ([`InheritedStreams`]).
 //! - Addresses are not randomised, as always under gdb, so that equal tasks print equal pointers.
 //! - The two signals that the C library reserves (32, 33) have their default action.
 //!

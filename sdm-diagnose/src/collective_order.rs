@@ -1,4 +1,4 @@
-//! Ranks that are past an operation that others still wait in.
+//! Ranks that are past a collective operation in which other ranks still wait.
 
 use sdm_idset::{IdSet, TaskId};
 use sdm_mpi::needs_all;

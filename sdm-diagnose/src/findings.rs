@@ -1,4 +1,4 @@
-//! The findings about each group of tasks, as text.
+//! The findings of a diagnosis as text, one for each group of tasks in the same call.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A diagnosis as a record.
+//! The record of a diagnosis that `--json` prints.
 
 use sdm_idset::IdSet;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The ranks of a job, by whether they can go on.
+//! The ranks of a job: those that can go on, and those that cannot.
 
 use sdm_idset::IdSet;
 

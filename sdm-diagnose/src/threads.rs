@@ -1,7 +1,7 @@
-//! The threads other than the main thread: whether one of them can act for its task.
+//! The threads of a task other than its main thread: whether one of them can continue.
 //!
-//! A task is judged by its main thread. If the main thread waits in MPI while another thread computes, the task can
-//! still send the message that others wait for. So its wait proves nothing.
+//! A task is judged by its main thread. If the main thread waits in MPI while another thread computes, the other thread
+//! can still send the message that other tasks wait for. So the wait of the main thread proves nothing.
 
 use sdm_debug::probe::{TaskWaits, ThreadWait, WaitFor};
 use sdm_debug::reply::TaskStacks;

@@ -1,4 +1,5 @@
-//! The records for pages, of bounded size. Outdated records are dropped, and a page that reads slowly misses some.
+//! The records of a session for its pages. Their size is bounded: outdated records are dropped, and a page that reads
+//! slowly misses some.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

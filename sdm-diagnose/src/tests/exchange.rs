@@ -1,4 +1,4 @@
-//! Ranks that stay in their calls and exchange data.
+//! Tests of ranks that stay in their calls and exchange data.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Waits for the ranks of groups: epochs of windows, operations among neighbors, and groups that create a communicator.
+//! Tests of waits for the ranks of groups: epochs of windows, operations among neighbors, and calls that create a
+//! communicator of a group.
 
 use sdm_debug::probe::ArgumentRole as R;
 

@@ -1,5 +1,5 @@
 //! Tests of collective operations in which the data of some ranks is missing, and of epochs and messages of ranks that
-//! are elsewhere.
+//! are in another call.
 
 use sdm_debug::probe::ArgumentRole as R;
 

@@ -1,6 +1,7 @@
 //! Resumes a step, `until` or `finish` that a breakpoint has interrupted although the task does not stop there.
 //!
-//! gdb forgets the frame in which it has begun: in the function with the breakpoint it would make another step.
+//! After such an interruption gdb does not know the frame in which the command began. It would step in the function
+//! that has the breakpoint instead.
 
 use sdm_debug::Failure;
 use sdm_debug::command::StepKind;

@@ -1,8 +1,8 @@
 //! State of the user's frames: compared between probes to tell a task that makes progress from one that does not.
 //!
-//! Users think of variables, but a program may lack debug information, or keep a loop counter in a register that no
-//! variable names. So a frame's part of the stack and its callee-saved registers count too: during a call only the
-//! function itself changes these.
+//! The state of a frame is its variables, its part of the stack and its callee-saved registers. Variables alone are not
+//! enough: a program may lack debug information, or keep a loop counter in a register that no variable names. During a
+//! call only the function itself changes its part of the stack and these registers.
 
 use sdm_debug::fold::{FoldRules, user_frames};
 use sdm_debug::reply::{StackFrame, Variable};

@@ -1,4 +1,4 @@
-//! The lock, or the thread's end, for which a thread waits.
+//! The lock for which a thread waits, or the thread whose end it waits for.
 
 use sdm_debug::Failure;
 use sdm_debug::calls::{

@@ -1,9 +1,9 @@
-//! Texts for stops at the calls that end a program: `MPI_Abort` and `_exit` with their code, and Open MPI's handler of
-//! fatal errors.
+//! Texts for stops at the calls that end a program: `MPI_Abort` and `_exit` with their code, and the handlers of fatal
+//! errors of Open MPI and MPICH.
 //!
-//! `ompi_mpi_errors_are_fatal_comm_handler(communicator, error, ...)` and its kin have a pointer to the class of the
-//! error. MPICH's `MPIR_Err_return_comm(communicator, function, code)` is given each error, also those that the program
-//! handles itself: there the communicator's error handler decides.
+//! Open MPI's handlers, such as `ompi_mpi_errors_are_fatal_comm_handler(communicator, error, ...)`, have a pointer to
+//! the class of the error. MPICH's `MPIR_Err_return_comm(communicator, function, code)` is given each error, also those
+//! that the program handles itself: there the communicator's error handler decides.
 
 use std::fmt::Display;
 

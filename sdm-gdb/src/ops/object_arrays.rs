@@ -1,8 +1,8 @@
 //! Lists the elements of Fortran arrays as variable objects.
 //!
-//! gdb 13 to 18 take the elements of every array for neighbours in memory. Of an array with another stride, as a
-//! pointer to `v(1:9:2)`, they list wrong elements and too many. The elements of a contiguous copy are right, and so
-//! is one element by itself if no stride is negative.
+//! gdb 13 to 18 assume that the elements of every array are adjacent in memory. For an array with another stride, such
+//! as a pointer to `v(1:9:2)`, they list wrong elements and too many. The elements of a contiguous copy are right, and
+//! so is one element by itself if no stride is negative.
 
 use std::fmt::Write;
 

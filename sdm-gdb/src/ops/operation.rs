@@ -1,4 +1,4 @@
-//! The function that started the nonblocking collective operation of a request, by the user's source file.
+//! Finds the function that started the nonblocking collective operation of a request, in the user's source file.
 
 use sdm_debug::calls::started_collectives;
 use sdm_debug::probe::{ArgumentRole, CallArgument};

@@ -1,4 +1,4 @@
-//! Whether an MPI call may wait for processes of another job, once one is connected (`MPI_Comm_spawn`,
+//! Whether an MPI call may wait for processes of another job, to which this process is connected (`MPI_Comm_spawn`,
 //! `MPI_Comm_connect`).
 
 use sdm_debug::Failure;

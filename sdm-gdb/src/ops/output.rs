@@ -1,4 +1,5 @@
-//! Output of gdb: the value of an expression in the format of `output`, and the whole output of a line.
+//! Output of gdb: the value of an expression in the format of gdb's command `output`, and the whole output of a line
+//! for gdb's command line.
 
 use sdm_debug::{Failure, FailureCode};
 

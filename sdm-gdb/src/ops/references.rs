@@ -2,10 +2,10 @@
 //!
 //! gdb prints the address for a reference that is a structure member, a container element or a lambda capture. It does
 //! the same for the object of a `std::unique_ptr` or a `std::shared_ptr`, for Rust's boxes and containers, and for
-//! Fortran's pointers, allocatable scalars and polymorphic objects. The address says nothing of the value, and equal addresses in all tasks look like
-//! equal values. In an array of structures gdb 13 shows the allocatable components of the first element in all. A
-//! pretty-printer in gdb's Python (`sdm-child/src/printers.py`) prints these right, while its setting is on. In a gdb
-//! without Python the addresses remain.
+//! Fortran's pointers, allocatable scalars and polymorphic objects. The address says nothing of the value, and equal
+//! addresses in all tasks look like equal values. In an array of structures gdb 13 shows the allocatable components of
+//! the first element in all. A pretty-printer in gdb's Python (`sdm-child/src/printers.py`) prints the values while its
+//! setting is on. In a gdb without Python the addresses remain.
 
 use sdm_debug::quotes::{outside_quotes, referred};
 use sdm_debug::{Failure, FailureCode};

@@ -1,7 +1,7 @@
 //! Attaches gdb to a program that has run without one, once a command needs gdb.
 //!
-//! The front-end sees it running meanwhile. The event that it stopped for recurs under gdb: a signal is sent again or
-//! its instruction raises it again, and a reached function is entered again by a jump to its address.
+//! Meanwhile the front-end sees the program as running. The event that stopped the program recurs under gdb: a signal
+//! is sent again, or its instruction raises it again; a reached function is entered again by a jump to its address.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

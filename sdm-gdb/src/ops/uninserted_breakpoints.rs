@@ -1,8 +1,8 @@
 //! Removes gdb's own breakpoints, for example those on library loads, from processes that are only inspected. They
 //! would stay behind if gdb were killed.
 //!
-//! gdb inserts them into every process that it resumes, whichever one the command named, both at a detach and after
-//! new symbols.
+//! At a detach and after new symbols gdb inserts them into every process that it resumes, not only into the process of
+//! the command.
 
 use crate::action::Action;
 use crate::gdb::Gdb;

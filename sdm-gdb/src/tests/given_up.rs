@@ -1,4 +1,4 @@
-//! Abandoned attaches, at each step, and stops that come late.
+//! Tests of attaches that are abandoned at each of their steps, and of stops that come late.
 
 use std::cell::Cell;
 

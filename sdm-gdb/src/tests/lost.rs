@@ -1,4 +1,4 @@
-//! Processes that gdb loses track of.
+//! Tests of processes that gdb loses track of.
 
 use super::*;
 

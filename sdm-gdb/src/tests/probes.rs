@@ -1,4 +1,4 @@
-//! Probes of a task that is stopped deep in an MPI call.
+//! Tests of probes of a task that is stopped deep in an MPI call.
 
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::probe::TaskProbe;

@@ -1,4 +1,4 @@
-//! Interrupts in a gdb of several tasks: that gdb stops the threads itself, without a SIGINT.
+//! Tests of interrupts in a gdb of several tasks: gdb stops the threads itself, without a SIGINT.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The gdb questions of stack and frame commands: the rank stays stopped for as long as they take.
+//! Tests of the gdb questions of stack and frame commands: the rank stays stopped until they are answered.
 
 use super::*;
 

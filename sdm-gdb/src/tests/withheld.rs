@@ -1,4 +1,4 @@
-//! Questions of a sample that gdb does not answer: the task runs on when the budget is used up.
+//! Tests of samples in which gdb does not answer a question: the task resumes when the budget is used up.
 
 use sdm_debug::command::ProbeSpec;
 

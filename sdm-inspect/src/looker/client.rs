@@ -1,4 +1,4 @@
-//! The server's end of a looker, which is a helper process that inspects processes without a gdb.
+//! The server's connection to a looker, the helper process that inspects processes without a gdb.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};

@@ -1,11 +1,11 @@
 //! Ranks of Open MPI's communicators, and the messages of its requests, read from its memory.
 //!
-//! The structures differ between versions and configurations, and debug information is seldom installed. So the
-//! layout is learned from communicators that are fully known. `MPI_COMM_WORLD` has a list of processes, each with its
-//! position as its number. With few ranks such a list could be a coincidence. Then the library's empty group shows
-//! the position of a group's size and rank, and a process is identified by its address. Later reads by that layout
-//! are trusted only if they are consistent: processes are of that list, and a message's rank is its process's
-//! position in the communicator.
+//! The structures differ between versions and configurations, and debug information is seldom installed. So the layout
+//! is learned from communicators that are fully known. `MPI_COMM_WORLD` has a list of process objects; each object
+//! contains the rank of its process, which is its position in the list. With few ranks other memory can look like such
+//! a list by chance. Then the library's empty group shows the position of a group's size and rank, and a process is
+//! identified by its address. Later reads by that layout are trusted only if they are consistent: processes are of that
+//! list, and a message's rank is its process's position in the communicator.
 
 #[cfg(test)]
 mod tests;

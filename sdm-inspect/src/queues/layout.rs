@@ -1,8 +1,9 @@
 //! Layout of the Open MPI 4 structures that its debug library asks for, and a check whether a process has it.
 //!
-//! The debug library wants types from debug information, which distributions do not install. So the layout of versions 4.0
-//! and 4.1 on 64-bit Linux is a table here. It is trusted only for a process that agrees with it. The process's
-//! classes state their own names and sizes, and its communicators and request lists must refer to one another.
+//! The debug library wants types from debug information, which distributions do not install. So the layout of versions
+//! 4.0 and 4.1 on 64-bit Linux is a table here. The table is used only for a process whose memory agrees with it: the
+//! classes in its memory contain their own names and sizes, and its communicators and request lists refer to one
+//! another.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! An Open MPI process that fits, and refusals of those that do not.
+//! Tests with memory of an Open MPI process that has the layout, and with memory that has not.
 
 use super::*;
 

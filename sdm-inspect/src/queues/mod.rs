@@ -1,5 +1,5 @@
-//! Pending messages of an MPI library, as its own debug library reports them to `sdm-pmix queues`. Each answer has a
-//! process of its own, so that a crash there costs only that answer.
+//! Pending messages of an MPI library, as its own debug library reports them to `sdm-pmix queues`. Each query runs in a
+//! process of its own, so that a crash of the debug library costs only one answer.
 
 mod layout;
 

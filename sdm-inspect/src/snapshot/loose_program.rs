@@ -1,5 +1,5 @@
-//! Programs that the shim of another session traces. A shim is the parent of a rank; it detaches from the program for
-//! an inspection.
+//! Programs that a shim of another session traces. A shim is the parent process of a rank. It detaches from the program
+//! on request, so that this process can inspect the program.
 
 use std::io::Read;
 use std::net::Shutdown;

@@ -1,4 +1,5 @@
-//! A process at one moment, with its files. A debugger's questions are answered from it while the process runs on.
+//! The stacks of a process at one moment, with its mapped files. They answer the questions of a debugger while the
+//! process runs on.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,8 +1,9 @@
-//! Restores tail calls: functions that ended in a jump to the last one they called. They are not on the stack, but
-//! gdb shows them too.
+//! Restores tail calls: functions that ended in a jump to the last function that they called. They are not on the
+//! stack, but gdb shows them too.
 //!
-//! The compiler records the target of each call. If a caller called another function than the one reached, and a
-//! single chain of tail calls connects the two, that chain is shown. Of several chains the common part is shown.
+//! The compiler records the target of each call. If a caller called another function than the one on the stack, and a
+//! single chain of tail calls connects the two functions, that chain is shown. If there are several chains, their
+//! common part is shown.
 
 use crate::address_space::{Place, Space};
 use crate::symbols::Target;

@@ -1,8 +1,9 @@
 //! Finds the places where a function still has its integer arguments, and the arguments that it has passed on.
 //!
 //! On x86-64 the first six arguments come in registers that a called function may change; the others are on the stack.
-//! A function that needs an argument later has a copy in a callee-saved register or in its frame. The copies are followed
-//! along all paths of the code: one counts where each path has made it, and none has overwritten it since.
+//! A function that needs an argument later has a copy in a callee-saved register or in its frame. The copies are
+//! followed along all paths of the code. A copy is valid at an instruction if each path to it has made the copy, and
+//! none has overwritten it since.
 
 use std::collections::{BTreeMap, BTreeSet};
 

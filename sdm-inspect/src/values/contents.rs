@@ -1,4 +1,4 @@
-//! The contents of all variables of a function.
+//! The bytes of all variables of a function, and the values of its parameters.
 
 use super::scope::Scope;
 use super::value::Value;

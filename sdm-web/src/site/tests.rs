@@ -1,4 +1,4 @@
-//! The answers to requests with the cookie and without it.
+//! Tests of the answers to requests with the cookie and without it.
 
 use std::sync::Mutex;
 

@@ -1,5 +1,5 @@
-//! Writes an expression by the types that gdb's `whatis` gives: for a gdb without Python, and where gdb evaluates
-//! nothing or has to see the variables themselves.
+//! Rewrites a Fortran expression by the types that gdb's `whatis` prints. This is for a gdb without Python, for
+//! commands that do not evaluate the expression, and for watchpoints, in which gdb has to see the variables themselves.
 
 use sdm_debug::{Failure, FailureCode};
 

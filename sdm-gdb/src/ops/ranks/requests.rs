@@ -1,4 +1,4 @@
-//! The requests that a call waits for: their peers, and the operations that they are of.
+//! The requests that a call waits for: their peers and their operations.
 
 use sdm_debug::Failure;
 use sdm_debug::probe::{ArgumentRole, CallArgument};

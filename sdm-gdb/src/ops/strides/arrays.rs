@@ -1,4 +1,4 @@
-//! Finds the arrays of an expression of which gdb is to read a part.
+//! Finds the arrays in an expression of which gdb is to read an element or a section.
 
 use std::collections::BTreeMap;
 

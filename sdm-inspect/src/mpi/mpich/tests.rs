@@ -1,4 +1,4 @@
-//! Memory laid out as in MPICH 4.0, and memory that does not fit.
+//! Tests with memory laid out as in MPICH 4.0, and with memory that has another layout.
 
 use sdm_mpi::ArgumentRole;
 

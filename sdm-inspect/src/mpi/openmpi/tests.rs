@@ -1,4 +1,4 @@
-//! Synthetic memory layouts of jobs with many and with few ranks.
+//! Tests with synthetic memory of jobs with many and with few ranks.
 
 use sdm_mpi::ArgumentRole;
 

@@ -2,9 +2,10 @@
 //!
 //! A window has a module, the part of Open MPI that moves the window's data. The module has a communicator of its own.
 //! The modules `pt2pt` and `rdma` keep an object for each lock, which begins with its class, and the class has a name.
-//! If all ranks share memory the module
-//! `sm` has a list of this process's lock state for each rank. The group of an access epoch is in such an object too,
-//! and that of an exposure epoch in the module. `sm` has both in front of its list of locks.
+//! The group of an access epoch is in such an object too; the group of an exposure epoch is in the module.
+//!
+//! The module `sm` serves windows whose ranks all share memory. It has a list of this process's lock state for each
+//! rank, and in front of it the groups of both epochs.
 
 use sdm_debug::probe::{ArgumentRole, WindowLock};
 
