@@ -6,7 +6,7 @@
 //! Arguments, environment, directory, limits, signal mask, ignored signals and inherited descriptors are those of a run
 //! without SDM. These differ:
 //! - `argv[0]` is the program's absolute path.
-//! - gdb is its parent. In a batch its parent is this process.
+//! - gdb is its parent. In a batch its parent is a [`Shim`].
 //! - The program is in gdb's session, with a process group of its own. In a batch it leads a session of its own.
 //! - Its standard output is a pseudo-terminal of SDM; its error and input are pipes, or its input is `/dev/null`. It may
 //!   have this process's own streams instead ([`InheritedStreams`]).
