@@ -207,7 +207,7 @@ pub fn findings(named: Option<&Path>, places: &Places) -> Vec<Finding> {
         let remedy = other(&places.candidates(name));
         return vec![Finding::bad(
             check,
-            format!("{shown}: no such program on this host"),
+            format!("{shown}: no such gdb on this host"),
             remedy,
         )];
     };

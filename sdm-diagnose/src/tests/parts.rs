@@ -151,7 +151,7 @@ fn intercommunicator_ranks_naming_two_roots_are_named() {
         super::groups::within(&mut seen, who, "0-3");
     }
     call(&mut seen, "1", "MPI_Barrier", &[WORLD]);
-    let part = "ranks 2-3 wait in MPI_Bcast for root 1 of the other group, in which rank 0 is the root (MPI_ROOT)";
+    let part = "ranks 2-3 wait in MPI_Bcast for root 1 of the other group, but in that group rank 0 is the root (MPI_ROOT)";
     check_named(&seen, "", "0,2-3", part);
     assert_eq!(judge(&seen).cause, Cause::Root);
 }

@@ -162,7 +162,7 @@ fn unusable_gdb_is_reported_with_usable_ones() {
     for (gdb, part) in [
         (old, "gdb 7.6 is too old: gdb 10 or later is required"),
         (strange, "does not identify itself as gdb"),
-        (root.0.join("nosuch"), "no such program on this host"),
+        (root.0.join("nosuch"), "no such gdb on this host"),
     ] {
         let [finding] = findings(Some(&gdb), &places).try_into().unwrap();
         assert_eq!(finding.verdict, crate::Verdict::Bad);
