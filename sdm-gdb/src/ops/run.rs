@@ -97,6 +97,18 @@ pub(crate) async fn begin(
         .await
 }
 
+/// Fails if the task has ended or been detached while the caller waited.
+fn refuse_gone(gdb: &Gdb) -> Result<(), Failure> {
+    let state = gdb.get();
+    match state.is_leaving {
+        true => Err(Failure::new(
+            FailureCode::NotRunning,
+            "the process is being detached",
+        )),
+        false => state.why_not_live().map_or(Ok(()), Err),
+    }
+}
+
 /// Begins a run. The run is opened before gdb's answer, so that a cancel finds it.
 async fn begin_now(
     gdb: &Gdb,
@@ -111,17 +123,7 @@ async fn begin_now(
     if ends_by_itself {
         super::world_rank::forget(gdb);
     }
-    // The task may have ended or been detached while the caller waited.
-    let gone = match gdb.get().is_leaving {
-        true => Some(Failure::new(
-            FailureCode::NotRunning,
-            "the process is being detached",
-        )),
-        false => gdb.get().why_not_live(),
-    };
-    if let Some(failure) = gone {
-        return Err(failure);
-    }
+    refuse_gone(gdb)?;
     let alone = !line.starts_with("-exec-continue");
     let others = match gdb.edit().origin.scope_mut() {
         Some(scope) if alone => scope.let_others_run(),
