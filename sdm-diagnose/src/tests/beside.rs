@@ -234,7 +234,7 @@ fn wait_for_another_job_proves_no_deadlock() {
     check(&with_others, Step::HeldUp, "0", "for something else");
     // A circle is not made of guesses.
     let found = seen(&[]);
-    check(&found, Step::Deadlock, "", "cannot be told");
+    check(&found, Step::Deadlock, "", "is unknown");
     assert_eq!(judge(&found).circle, Vec::<u32>::new());
 }
 
