@@ -25,12 +25,11 @@ pub(super) fn findings(
     verdict: &Verdict,
 ) -> Vec<Finding> {
     let mut list = apart(observed, verdict);
-    list.extend(seen.unknown.iter().map(|(tasks, what)| Finding {
-        tasks: tasks.clone(),
-        kind: Kind::Unknown,
-        what: what.clone(),
-        evidence: Vec::new(),
-    }));
+    list.extend(
+        seen.unknown
+            .iter()
+            .flat_map(|unknown| not_judged(observed, unknown)),
+    );
     let doubted = groups(&observed.samples, &seen.doubted);
     for group in still.iter().chain(&doubted) {
         const SAME: &str = "; nothing changed";
@@ -132,6 +131,28 @@ fn apart(observed: &Observed, verdict: &Verdict) -> Vec<Finding> {
         evidence: last.map_or_else(Vec::new, |last| in_kernel(last, tasks)),
     }));
     findings
+}
+
+/// Findings about tasks that cannot be judged, with the places where the last sample found them.
+fn not_judged(observed: &Observed, (tasks, why): &(IdSet, String)) -> Vec<Finding> {
+    let places = groups(&observed.samples, tasks);
+    let known = IdSet::union_all(places.iter().map(|group| &group.tasks));
+    let places = places.into_iter();
+    let places = places.map(|group| {
+        (
+            group.tasks,
+            vec![format!("last seen {}", group.wait.text())],
+        )
+    });
+    let rest = (tasks.difference(&known), Vec::new());
+    let all = places.chain([rest]).filter(|(tasks, _)| !tasks.is_empty());
+    all.map(|(tasks, evidence)| Finding {
+        tasks,
+        kind: Kind::Unknown,
+        what: why.clone(),
+        evidence,
+    })
+    .collect()
 }
 
 /// Findings about tasks that go on: their place, and whether the state of their frames has changed.

@@ -19,6 +19,7 @@ use super::messages::{from_another_source, misdirected, tags_of_circle};
 use super::mismatch::{mismatch, root_of_other_group, root_waits_back};
 use super::motion::{SamePlace, Seen, all_of, groups};
 use super::neighbors::skipped_by_neighbors;
+use super::operations::starts_mpi;
 use super::threads::{MpiWaits, by_other_threads};
 use super::verdict::{Verdict, in_number};
 use super::wait::{WaitKind, is_between_groups, is_of_window, locks_window};
@@ -363,6 +364,10 @@ impl<'a> Case<'a> {
                 Cause::Stopped,
                 "the debugger has stopped [it, and the other ranks wait for it|them, and the other ranks wait for them]",
             ),
+            () if known.is_subset(&self.needs.starting) => (
+                Cause::Unknown,
+                "the other ranks wait for [it, which is|them, which are] still in MPI_Init",
+            ),
             () if known.is_subset(&self.acting) => (
                 Cause::Thread,
                 "the other ranks wait for [it; its|them; their] main thread waits while another of [its|their] threads runs",
@@ -435,6 +440,11 @@ impl<'a> Case<'a> {
             let call = call.filter(|one| one.tasks.is_subset(complete));
             let call = call.map(|one| one.call.as_str()).next();
             let call = call.unwrap_or("operation");
+            if starts_mpi(call) {
+                let text =
+                    "all observed ranks are still in MPI_Init: the job starts, or cannot start";
+                return Verdict::new(Step::CannotTell, text);
+            }
             if self.has_several_handles(complete) {
                 let text = format!(
                     "all observed ranks are in {call}, but with different communicator handles: they may be in \

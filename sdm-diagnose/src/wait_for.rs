@@ -15,6 +15,7 @@ use super::motion::SamePlace;
 use super::neighbors::NeighborWait;
 use super::operations::{
     alternatives, is_nobody, is_of_collective, is_with_other_jobs, names_ranks_of_the_job,
+    starts_mpi,
 };
 use super::wait::{WaitKind, is_between_groups, kind, locks_window};
 
@@ -54,6 +55,8 @@ pub(super) struct Needs {
     pub(super) epochs: Vec<EpochWait>,
     /// Waits in collective operations among neighbors, where it is known which neighbors are awaited.
     pub(super) neighbors: Vec<NeighborWait>,
+    /// Ranks in `MPI_Init` that other ranks have left. These need nobody to leave it too.
+    pub(super) starting: IdSet,
 }
 
 /// The properties of a class of equal calls that matter for a wait.
@@ -78,8 +81,10 @@ impl Needs {
         needs.graph.never = members.never.clone();
         let classes = classes(probes, still);
         let polling = polling(probes);
+        needs.starting = starting(&classes);
         for class in &classes {
             match class.kind {
+                _ if class.tasks.is_subset(&needs.starting) => {}
                 WaitKind::Message | WaitKind::Collective if members.unranked => {
                     needs.outside(&class.tasks, members);
                 }
@@ -123,6 +128,7 @@ impl Needs {
         needs.collectives(members);
         needs.match_messages(probes, &classes);
         needs.graph.live.union_with(&needs.complete);
+        needs.graph.live.union_with(&needs.starting);
         needs
     }
 
@@ -232,6 +238,17 @@ impl Needs {
         }
         self.with_unknown.union_with(&unknown);
         self.any_other(&unknown, members);
+    }
+}
+
+/// Ranks in `MPI_Init` while other ranks wait in later calls: those have done their part of it.
+fn starting(classes: &[Class<'_>]) -> IdSet {
+    let in_mpi = [WaitKind::Collective, WaitKind::Message, WaitKind::Mpi];
+    let in_mpi = classes.iter().filter(|class| in_mpi.contains(&class.kind));
+    let (starting, later): (Vec<_>, Vec<_>) = in_mpi.partition(|class| starts_mpi(class.call));
+    match later.is_empty() {
+        true => IdSet::new(),
+        false => IdSet::union_all(starting.iter().map(|class| &class.tasks)),
     }
 }
 

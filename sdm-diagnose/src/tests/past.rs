@@ -104,3 +104,42 @@ fn root_past_its_broadcast_does_not_delay_ranks_in_it() {
         "rank 0 waits for rank 3, which waits for rank 0 in MPI_Bcast",
     );
 }
+
+/// Ranks leave `MPI_Init` one by one. A rank that is still in it needs nothing more of ranks that have left it.
+#[test]
+fn rank_in_mpi_init_holds_up_ranks_that_have_left_it() {
+    let init = "main:1 MPI_Init:1";
+    let barrier = "main:2 MPI_Barrier:2";
+    let receives = "main:3 MPI_Recv:3";
+    let look: Look<'_> = &[
+        ("0", barrier, "", ""),
+        ("1", init, "", ""),
+        ("2", receives, "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    call(&mut seen, "0", "MPI_Barrier", &[WORLD]);
+    receive(&mut seen, "2", "1");
+    let part = "the other ranks wait for it, which is still in MPI_Init";
+    check(&seen, Step::HeldUp, "1", part);
+    // Its start needs all ranks while none has left it.
+    let look: Look<'_> = &[("0-2", init, "", "")];
+    let seen = observed(&[look, look]);
+    let part = "all observed ranks are still in MPI_Init";
+    check(&seen, Step::CannotTell, "", part);
+}
+
+/// Beside a load a rank can get no processor time. Its stack still shows where it is.
+#[test]
+fn rank_without_processor_time_is_shown_at_its_place() {
+    let look: Look<'_> = &[
+        ("0", "main:2 MPI_Barrier:2", "", ""),
+        ("1", "main:1 MPI_Init:1", "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    seen.samples[1].marks.starved = set("1");
+    let found = judge(&seen);
+    let mut findings = found.findings.iter();
+    let starved = findings.find(|one| one.tasks == set("1")).unwrap();
+    let place = "last seen in MPI_Init, called from main () at halo.c:1";
+    assert_eq!(starved.evidence, [place]);
+}
