@@ -7,7 +7,7 @@ pub(crate) fn name() -> String {
     let version = env!("CARGO_PKG_VERSION");
     match option_env!("SDM_COMMIT") {
         Some(commit) if !commit.is_empty() => format!("{version} (commit {commit})"),
-        _ => format!("{version} (commit not noted)"),
+        _ => format!("{version} (commit unknown)"),
     }
 }
 

@@ -88,9 +88,9 @@ impl Attachment {
         for (host, own) in &self.hosts {
             let absent = own.intersection(&self.wanted).difference(tasks);
             if !absent.is_empty() {
-                let whom = self.names.label(&absent, SET_WIDTH);
+                let ranks = self.names.label(&absent, SET_WIDTH);
                 self.left_out
-                    .push(format!("{whom}: no sdm-server started on {host}"));
+                    .push(format!("{ranks}: no sdm-server started on {host}"));
             }
         }
         self.spec

@@ -18,7 +18,7 @@ use crate::sink::complain;
 
 /// The message before a library is compiled.
 const COMPILING: &str =
-    "--check: compiling the library for this MPI, once: it takes some 8 s of a processor";
+    "--check: compiling the library for this MPI once, which takes about 8 s of processor time";
 
 /// Environment variables for a program, each with its value. None removes the variable.
 pub(super) type Given = Vec<(Vec<u8>, Option<Vec<u8>>)>;

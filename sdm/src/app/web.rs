@@ -156,7 +156,8 @@ impl Web {
                 Deed::Suspend => Some(Control::Suspend),
                 Deed::Enter { next } => {
                     browser.take();
-                    let line = format!("[web] another browser: {}", place.address(&next));
+                    let address = place.address(&next);
+                    let line = format!("[web] address for another browser: {address}");
                     let is_shown = queue
                         .as_ref()
                         .is_some_and(|it| it.offer(&format!("{line}\n")));
@@ -247,7 +248,7 @@ impl PageAddress {
         match &self.tunnel {
             None => complain(format_args!("[web] open {address}")),
             Some(line) => {
-                complain(format_args!("[web] on your machine: {line}"));
+                complain(format_args!("[web] run on your machine: {line}"));
                 complain(format_args!("[web] then open {address}"));
             }
         }

@@ -16,19 +16,19 @@ pub(crate) enum ClusterError {
     #[error("no cluster is defined; `sdm cluster add NAME TYPE` defines one")]
     NoneDefined,
     /// None of the defined clusters is started. The field has the names of the defined clusters.
-    #[error("no cluster is connected; `sdm cluster start {}` connects to one", .0.join(" "))]
+    #[error("no cluster is connected; `sdm cluster start {names}` connects to one", names = .0.join(" "))]
     NoneStarted(Vec<String>),
     /// There are several clusters, and none was given.
-    #[error("several clusters are defined; select one with -M: {}", .0.join(", "))]
+    #[error("several clusters are defined; select one with -M: {names}", names = .0.join(", "))]
     WhichCluster(Vec<String>),
     /// No cluster has a job of this number.
-    #[error("{}: no such job in {}", printable(.0.as_bytes()), .1.join(", "))]
+    #[error("{job}: no such job in {clusters}", job = printable(.0.as_bytes()), clusters = .1.join(", "))]
     NoJob(String, Vec<String>),
     /// Several clusters have a job of this number.
-    #[error("several clusters have a job {}; select one: {}", .0, .1.join(", "))]
+    #[error("several clusters have a job {number}; select one: {jobs}", number = .0, jobs = .1.join(", "))]
     WhichJob(String, Vec<String>),
     /// There is no element of this name.
-    #[error("{}: no job, node, queue, machine or cluster of this name in {}", printable(.0.as_bytes()), .1.join(", "))]
+    #[error("{name}: no job, node, queue, machine or cluster of this name in {clusters}", name = printable(.0.as_bytes()), clusters = .1.join(", "))]
     NoElement(String, Vec<String>),
     /// The manager has refused, with its reason.
     #[error("{cluster}: {}", printable(said.as_bytes()))]
@@ -39,7 +39,7 @@ pub(crate) enum ClusterError {
         said: String,
     },
     /// The job's processes are unknown, or none runs.
-    #[error("{}: its resource manager reports no running process", printable(.0.as_bytes()))]
+    #[error("{job}: its resource manager reports no running process", job = printable(.0.as_bytes()))]
     NoProcesses(String),
     /// The job is on another host, and only jobs of this host are supported.
     #[error("{}: its processes are on {host}; start `sdm` there", printable(job.as_bytes()))]
@@ -50,7 +50,7 @@ pub(crate) enum ClusterError {
         host: String,
     },
     /// The file of the job's output is unknown.
-    #[error("{0}: its resource manager does not report where the output is")]
+    #[error("{job}: its resource manager does not report where the output is", job = .0)]
     NoOutput(String),
     /// A file cannot be read.
     #[error("{}: {source}", printable_name(path))]
@@ -69,13 +69,13 @@ pub(crate) enum ClusterError {
         source: io::Error,
     },
     /// An argument of the command line is not UTF-8.
-    #[error("{}: the argument is not UTF-8", printable_name(.0))]
+    #[error("{argument}: the argument is not UTF-8", argument = printable_name(.0))]
     NoText(std::ffi::OsString),
     /// A variable is given without a name or value.
     #[error("--env {}: expected NAME=VALUE", printable(.0.as_bytes()))]
     NoVariable(String),
     /// A line with options in a batch script has a quote that is not closed.
-    #[error("{}: a quote is not closed", printable(.0.as_bytes()))]
+    #[error("{line}: a quote is not closed", line = printable(.0.as_bytes()))]
     NoDirective(String),
     /// The type of resource manager does not know the limit that an option of `sdm submit` sets.
     #[error(

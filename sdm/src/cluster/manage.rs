@@ -57,7 +57,7 @@ fn add(args: &AddArgs) -> Result<u8, ClusterError> {
         stop(&args.name)?;
         Clusters::load()?.remove(&args.name)?;
         complain(format_args!(
-            "sdm: {} is not saved; --no-start defines a cluster that cannot be started yet",
+            "sdm: cluster {} is not saved; --no-start defines a cluster that cannot be started yet",
             args.name
         ));
     }
@@ -74,7 +74,7 @@ fn edit(args: &EditArgs) -> Result<u8, ClusterError> {
     })?;
     if sdm_rm::is_running(&args.name) {
         complain(format_args!(
-            "sdm: {} is running: the change takes effect after `sdm cluster stop` and `start`",
+            "sdm: cluster {} is running: the change takes effect after `sdm cluster stop` and `start`",
             args.name
         ));
     }

@@ -38,7 +38,7 @@ pub(super) fn show(args: &ShowArgs) -> Result<u8, ClusterError> {
             true => Shown::Json(found.iter().map(Found::json).collect()),
             false => Shown::Table(
                 table(&found, answers),
-                "the element no longer exists".to_owned(),
+                "the job, node, queue or machine no longer exists".to_owned(),
             ),
         }
     })

@@ -121,8 +121,8 @@ fn say_trouble(answers: &[Answer]) {
         let why = it.reason.as_deref().unwrap_or("the reason is unknown");
         let since = times::moment(it.since);
         complain(format_args!(
-            "sdm: {}: ERROR since {since}: {why}; `sdm cluster start {}` reconnects",
-            it.name, it.name
+            "sdm: cluster {name}: ERROR since {since}: {why}; `sdm cluster start {name}` reconnects",
+            name = it.name
         ));
     }
     say_stale(answers);
@@ -136,8 +136,8 @@ fn say_stale(answers: &[Answer]) {
         let state = it.state.word();
         let since = times::moment(it.since);
         complain(format_args!(
-            "sdm: {}: data as of {since} ({state}: {why}); `sdm cluster start {}` reconnects",
-            it.name, it.name
+            "sdm: cluster {name}: data as of {since} ({state}: {why}); `sdm cluster start {name}` reconnects",
+            name = it.name
         ));
     }
 }

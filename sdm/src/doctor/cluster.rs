@@ -52,7 +52,7 @@ pub(super) fn look(name: &str) -> Section {
             match answer.manager.state {
                 Manager::Started => Finding::good(check, format!("{what} answers{reason}")),
                 Manager::Starting => {
-                    let text = format!("{what} has not reported its elements yet{reason}");
+                    let text = format!("{what} has not reported its jobs and nodes yet{reason}");
                     Finding::unknown(check, text, "run `sdm doctor` again in a moment")
                 }
                 _ => Finding::bad(

@@ -65,8 +65,8 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
     }));
     if obstacles.len() > LISTED_MAX {
         let text = format!(
-            "gdb cannot attach to {} for such reasons",
-            counted(obstacles.len() - LISTED_MAX, "more process")
+            "gdb cannot attach to {processes} for reasons like those above",
+            processes = counted(obstacles.len() - LISTED_MAX, "more process")
         );
         findings.push(Finding::bad(Check::Target, text, "as above"));
     }
@@ -81,7 +81,7 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
     findings.extend(container(&pids));
     if found.slurm.is_some() && !hosts.is_empty() {
         // Servers reach a node of a job as this answer did: through Slurm, and not through ssh.
-        let text = format!("`srun --overlap` reaches {}", hosts.join(", "));
+        let text = format!("`srun --overlap` reaches {hosts}", hosts = hosts.join(", "));
         findings.push(Finding::good(Check::Target, text));
         hosts.clear();
     }
@@ -126,12 +126,12 @@ fn remedy(obstacle: &Obstacle) -> &'static str {
              run sdm as root"
         }
         Obstacle::Traced { ours: true, .. } => {
-            "debug the process in the sdm session that has it, or read that session's report"
+            "debug the process in the sdm session that traces it, or read that session's report"
         }
         Obstacle::Traced { .. } => {
             "end the other debugger, strace or profiler that traces the process"
         }
-        Obstacle::Forbidden { .. } => "see ptrace-scope",
+        Obstacle::Forbidden { .. } => "see the check `ptrace-scope`",
     }
 }
 

@@ -107,7 +107,7 @@ fn ports(args: &DoctorArgs) -> Finding {
     let ports = args.reach.port;
     let own = match own_addresses(args.reach.interface.as_ref()) {
         Ok(own) => own,
-        Err(error) => return Finding::bad(check, error.to_string(), "name another --interface"),
+        Err(error) => return Finding::bad(check, error.to_string(), "select another --interface"),
     };
     let (first, count) = ports.search(0);
     let free = (0..count)
@@ -156,13 +156,13 @@ fn ssh() -> Finding {
     };
     match said(&path, &["-V"]) {
         Ok(said) => {
-            let line = said.complaints.iter().chain(&said.lines).next();
-            let line = printable(line.map_or("", |it| it.as_str()).as_bytes());
+            let version = said.complaints.iter().chain(&said.lines).next();
+            let version = printable(version.map_or("", |it| it.as_str()).as_bytes());
             Finding::good(
                 check,
                 format!(
-                    "{line} is {}; `sdm doctor --host HOST` tries a connection",
-                    printable_name(&path)
+                    "{version} is {path}; `sdm doctor --host HOST` tries a connection",
+                    path = printable_name(&path)
                 ),
             )
         }
@@ -210,7 +210,7 @@ fn pmix() -> Finding {
         servers.len()
     );
     if let Some(complaint) = complaints.first() {
-        text.push_str(&format!("; sdm ignored others: {complaint}"));
+        text.push_str(&format!("; sdm ignored other PMIx servers: {complaint}"));
     }
     Finding::good(check, text)
 }

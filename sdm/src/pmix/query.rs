@@ -250,7 +250,7 @@ fn filled(
                     found.push(line("", Datum::Text(key.to_owned())));
                 }
             }
-            Ok(Some((found, "a list of the keys that it answers")))
+            Ok(Some((found, "a list of the keys that the server answers")))
         }
         key if QUEUES.contains(&key) => {
             let Ok(queues) = crate::cluster::names::queue_states() else {

@@ -42,7 +42,7 @@ fn printed_ssh_line_leads_to_a_page_at_a_unix_socket() {
     let web = format!("--web=unix:{}", folder.join("page").display());
     let sdm = Sdm::run(&place, 2).args([web]);
     let running = sdm.program(&work, &["steps"]).spawn();
-    let line = running.err.wait_line(0, "[web] on your machine: ");
+    let line = running.err.wait_line(0, "[web] run on your machine: ");
     let (_, ssh) = line.split_once("ssh -N -L 8080:").expect("the line");
     let (socket, _) = ssh.rsplit_once(' ').expect("the host is last");
     // The line's port may be taken here, and its host is this one.

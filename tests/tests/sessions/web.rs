@@ -384,7 +384,7 @@ fn requests_without_cookie_or_of_other_origins_get_nothing() {
     check_status(&client.get(path, &own), "403");
     let next = running
         .err
-        .wait_line(mark, "[web] another browser: http://");
+        .wait_line(mark, "[web] address for another browser: http://");
     assert!(!next.ends_with(path), "{next}");
     // With the cookie a page of the same host at another port gets nothing either.
     for origin in ["", "Origin: null\r\n", "Origin: http://127.0.0.1:1\r\n"] {

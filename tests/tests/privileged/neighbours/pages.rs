@@ -154,7 +154,7 @@ fn neighbour_with_token_and_cookie_gets_no_page() {
     let reported = served.wait_line("a client was disconnected");
     assert_eq!(reported, told);
     let cookie = cookie_of(&served.ask(Who::User, host, &enter(host, token)));
-    let next = served.token("[web] another browser: ");
+    let next = served.token("[web] address for another browser: ");
     let page =
         format!("GET / HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n");
     let stolen = served.ask(Who::Neighbour, host, &page);
@@ -182,7 +182,7 @@ fn page_socket_refuses_other_users_by_mode_and_by_peer() {
     let place = socket.to_str().expect("a plain name").to_owned();
     let mut served = Served::start(&neighbour, &format!("--web=unix:{place}"));
     let line = served.wait_line("ssh -N -L");
-    let wanted = format!("[web] on your machine: ssh -N -L 8080:{place} ");
+    let wanted = format!("[web] run on your machine: ssh -N -L 8080:{place} ");
     assert!(line.starts_with(&wanted), "{line}");
     let host = "127.0.0.1:8080";
     let token = served.token(&format!("[web] then open http://{host}"));
