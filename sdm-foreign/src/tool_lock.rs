@@ -55,7 +55,8 @@ impl ToolLock {
                     WAIT.as_secs()
                 ),
                 Err((_, error)) => {
-                    return Err(error).context("cannot wait for the other tools of the PMIx server");
+                    return Err(error)
+                        .context("cannot wait for the other tools of the PMIx server");
                 }
             }
             std::thread::sleep(LOOK_EVERY);

@@ -257,7 +257,7 @@ mod tests {
         );
         let refused = crate::Local.launch(&spec).err().unwrap().to_string();
         assert!(
-            refused.contains("no options for a single program"),
+            refused.contains("no option for only one of several programs"),
             "{refused}"
         );
     }

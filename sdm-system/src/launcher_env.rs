@@ -308,7 +308,7 @@ mod tests {
         check(
             "",
             None,
-            "no number: give --id, or set one of SDM_SERVER_ID, OMPI_COMM_WORLD_RANK",
+            "no server number: give --id, or set one of SDM_SERVER_ID, OMPI_COMM_WORLD_RANK",
         );
         check("PMI_RANK=", None, "PMI_RANK=\"\": not a number of 0 to");
         check("PMI_RANK=-1", None, "PMI_RANK=\"-1\"");

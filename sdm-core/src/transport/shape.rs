@@ -215,7 +215,7 @@ mod tests {
         }
         for text in ["", "latency_us=", "bandwidth=0", "bandwidth=-1", "fast"] {
             let error = text.parse::<Shape>().unwrap_err().to_string();
-            assert!(error.contains("expected latency_us"), "{text}: {error}");
+            assert!(error.contains("such as latency_us="), "{text}: {error}");
         }
     }
 

@@ -22,7 +22,7 @@ use sdm_tests::sdm::{Running, Sdm};
 
 /// Log text of a member after several failed attempts to connect to another one, which is then started. The first
 /// attempt was a hundredth of a second after the member's start.
-const TRIES: &str = "try 6 ";
+const TRIES: &str = "attempt 6 ";
 
 /// A member of a session, started by one of the commands that `sdm` shows.
 struct Typed(Beside);

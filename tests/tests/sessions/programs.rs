@@ -110,7 +110,7 @@ fn programs_run_without_mpi_and_wrong_lists_are_refused() {
         ),
         (
             &[":", "-n", "2", "--bind", "--", "./work"],
-            "no options for a single program",
+            "no option for only one of several programs",
         ),
         (&[":", "-n", "2", "./nothing"], "./nothing: no such file"),
     ] {

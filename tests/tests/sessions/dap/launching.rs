@@ -135,6 +135,6 @@ fn breakpoint_events_are_sent_and_remote_sources_are_refused() {
         "source",
         &json!({"source": {"path": source()}, "sourceReference": 1}),
     );
-    assert!(why.contains("not here"), "{why}");
+    assert!(why.contains("not on the host of the editor"), "{why}");
     editor.disconnect();
 }
