@@ -63,6 +63,7 @@ const MPI_NAMES: &[(&str, usize, &str)] = &[
         "texts for the user",
     ),
     ("sdm-diagnose/src/epochs.rs", 3, "texts for the user"),
+    ("sdm-diagnose/src/judge.rs", 2, "texts for the user"),
     (
         "sdm-foreign/src/host/ended_processes.rs",
         2,
