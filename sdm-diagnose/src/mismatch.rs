@@ -1,7 +1,9 @@
 //! Collective operations of the same ranks that do not match.
 
 use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::{ArgumentRole, ROOT, constant, needs_all, started_collective, takes_parts};
+use sdm_mpi::{
+    ArgumentRole, ROOT, constant, needs_all, sends_from_root, started_collective, takes_parts,
+};
 
 use super::collective_groups::CollectiveGroup;
 use super::collective_order::NAMED_MAX;
@@ -279,5 +281,10 @@ fn is_root_past(one: &CollectiveGroup, these: &[&CollectiveGroup]) -> bool {
         let mut same = these.iter().filter(|other| other.name == one.name);
         same.any(|other| other.tasks.contains(TaskId(root)))
     };
-    root.is_some_and(|root| !is_there(root))
+    // A rank that hands on the data of its root can wait for the rank that is to take it.
+    let hands_on = |root| {
+        let lacks_it = one.awaited.as_ref() == Some(&IdSet::single(TaskId(root)));
+        sends_from_root(&format!("MPI_{}", one.name)) && !lacks_it
+    };
+    root.is_some_and(|root| !is_there(root) && !hands_on(root))
 }

@@ -143,3 +143,19 @@ fn rank_without_processor_time_is_shown_at_its_place() {
     let place = "last seen in MPI_Init, called from main () at halo.c:1";
     assert_eq!(starved.evidence, [place]);
 }
+
+/// Rank 3 has its data of root 1 and hands the rest on to rank 0, which names itself.
+#[test]
+fn rank_that_hands_on_data_of_its_root_is_not_blamed() {
+    let look: Look<'_> = &[
+        ("0", "main:5 MPI_Scatter:5", "", ""),
+        ("3", "main:5 MPI_Scatter:5", "", ""),
+        ("1-2", "main:8 MPI_Barrier:8", "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    call(&mut seen, "0", "MPI_Scatter", &[(R::Root, "0"), WORLD]);
+    call(&mut seen, "3", "MPI_Scatter", &[(R::Root, "1"), WORLD]);
+    call(&mut seen, "1-2", "MPI_Barrier", &[WORLD]);
+    let part = "with different roots: 0 and 1";
+    check(&seen, Step::CannotGoOn, "", part);
+}
