@@ -214,40 +214,67 @@ impl Blocked<'_> {
         is_only.then_some((one.0, *other, its.call.as_str()))
     }
 
-    /// Finds ranks that wait for each other in the same operation, but in different communicators. None if there are
-    /// none.
+    /// Finds ranks that wait in the same operation, but in different communicators: for each other, or for ranks past it.
+    /// None if there are none.
     pub(super) fn apart(&self) -> Option<Verdict> {
         let there = self.there.iter();
         let candidates = there.filter_map(|one| {
             let missing = one.missing(self.all)?;
-            let others = self.there.iter().filter(|other| {
-                let waits_for_these = other.missing(self.all);
-                let waits_for_these =
-                    waits_for_these.is_some_and(|missing| !missing.is_disjoint(&one.tasks));
-                one.is_of_other_communicator(other, self.all) && waits_for_these
-            });
-            let covered = IdSet::union_all(others.map(|other| &other.tasks));
+            let (mut covered, mut doubted) = (IdSet::new(), IdSet::new());
+            for other in &self.there {
+                let wanted = other.missing(self.all).unwrap_or_default();
+                let waits_for_these = !wanted.is_disjoint(&one.tasks);
+                let is_past = || self.is_past(one, &missing, &wanted);
+                if !one.is_of_other_communicator(other, self.all) || !waits_for_these && !is_past()
+                {
+                    continue;
+                }
+                covered.union_with(&other.tasks);
+                // As few ranks may have skipped it.
+                if !waits_for_these && wanted.len() == missing.len() {
+                    doubted.union_with(&wanted);
+                }
+            }
             // With these it would be complete.
-            (!missing.is_empty() && missing.is_subset(&covered)).then_some((one, missing))
+            let is_it = !missing.is_empty() && missing.is_subset(&covered);
+            is_it.then_some((one, missing, doubted))
         });
         let candidates: Vec<_> = candidates.collect();
-        let (most, odd) = candidates.iter().min_by_key(|(_, missing)| missing.len())?;
+        let (most, odd, doubted) = candidates
+            .iter()
+            .min_by_key(|(_, missing, _)| missing.len())?;
         let alike = candidates
             .iter()
-            .filter(|(_, missing)| missing.len() == odd.len());
-        let between = IdSet::union_all(alike.clone().map(|(_, missing)| missing));
-        let communicators = match candidates.len() {
-            0 | 1 => "different communicators",
-            _ => "different communicators that have the same ranks",
+            .filter(|(_, missing, _)| missing.len() == odd.len());
+        let between = IdSet::union_all(alike.clone().map(|(_, missing, _)| missing));
+        let between = between.union(doubted);
+        let ranks = most.ranks(self.all);
+        let mut members = candidates.iter().map(|(one, ..)| one.ranks(self.all));
+        let is_of_same = members.all(|members| members == ranks);
+        let communicators = match candidates.len() > 1 && is_of_same {
+            false => "different communicators",
+            true => "different communicators that have the same ranks",
         };
         let text = format!("the ranks are in {}, but in {communicators}", most.call);
         // Of equally many on either side neither is the odd one.
         let odd = match alike.count() {
-            1 => odd.clone(),
+            1 if doubted.is_empty() => odd.clone(),
             _ => IdSet::new(),
         };
         let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Communicator);
         Some(verdict.blaming(odd).between(between))
+    }
+
+    /// True if the ranks that `one` lacks wait for as many or more ranks that are all past it. These wait in a later
+    /// operation for both.
+    fn is_past(&self, one: &CollectiveGroup, missing: &IdSet, wanted: &IdSet) -> bool {
+        let both = one.tasks.union(missing);
+        let mut later = self.there.iter().filter(|later| later.name != one.name);
+        let is_past = later.any(|later| {
+            let awaited = later.missing(self.all).unwrap_or_default();
+            wanted.is_subset(&later.tasks) && both.is_subset(&awaited)
+        });
+        one.is_owed && wanted.len() >= missing.len() && is_past
     }
 
     fn without_collective(&self) -> Verdict {

@@ -145,6 +145,49 @@ fn mismatch_in_duplicated_communicator_is_found() {
     check(&seen(""), Step::Deadlock, "", "no single rank is to blame");
 }
 
+/// A grid of two rows and four columns. Rank 5 sums over its row instead of its column, in which rank 1 waits for it.
+#[test]
+fn rank_in_its_row_instead_of_its_column_is_blamed() {
+    let barrier = ("0,2-4,6-7", "main:9 MPI_Barrier:9", "", "");
+    let seen = |rest: Look<'_>, lines: &[(&str, &str)]| {
+        let look = [rest, &[("1", WAITING, "", ""), ("5", WAITING, "", "")]].concat();
+        let mut seen = observed(&[&look, &look]);
+        for (tasks, ranks) in lines {
+            call(
+                &mut seen,
+                tasks,
+                "MPI_Allreduce",
+                &[(R::Communicator, "line")],
+            );
+            let waits = &mut seen.samples.last_mut().unwrap().waits;
+            let its = waits.iter_mut().find(|(of, _)| *of == set(tasks));
+            let arguments = &mut its.unwrap().1.call.as_mut().unwrap().arguments;
+            let text = (*ranks).to_owned();
+            arguments[0].value = Some(Value { text, cut: None });
+        }
+        call(&mut seen, rest[0].0, "MPI_Barrier", &[WORLD]);
+        seen
+    };
+    let one = seen(&[barrier], &[("1", "1,5"), ("5", "4-7")]);
+    check(
+        &one,
+        Step::CannotGoOn,
+        "5",
+        "in MPI_Allreduce, but in different communicators",
+    );
+    // As few ranks may have skipped the sum over the row.
+    let even = seen(
+        &[("0,2-4", barrier.1, "", "")],
+        &[("1", "1,5"), ("5", "4-5")],
+    );
+    check(&even, Step::CannotGoOn, "", "in different communicators");
+    let guilty = judge(&even).guilty;
+    assert_eq!(
+        IdSet::union_all(guilty.iter().map(|one| &one.tasks)),
+        set("4-5")
+    );
+}
+
 /// Two communicators of the same ranks are distinguished before their operations are compared.
 #[test]
 fn counts_in_two_communicators_are_not_compared() {
