@@ -83,10 +83,9 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
         return Some(verdict(text, most, &odd, other.tasks.len()));
     }
     let is_told = others.iter().all(|one| is_root_elsewhere(one, &most.tasks));
-    if is_mixed || is_told || is_root_elsewhere(most, &odd) {
-        return Some(verdict(text, most, &odd, other.tasks.len()));
-    }
-    if !these.iter().all(|one| one.is_owed) {
+    let is_told = is_told || is_mixed || is_root_elsewhere(most, &odd);
+    let is_told = is_told || these.iter().any(|one| lacks_root(one, these));
+    if !is_told && !these.iter().all(|one| one.is_owed) {
         return Some(undecided(these, most, &odd, text));
     }
     Some(verdict(text, most, &odd, other.tasks.len()))
@@ -261,6 +260,19 @@ fn is_root_elsewhere(one: &CollectiveGroup, elsewhere: &IdSet) -> bool {
         "bcast" | "scatter" | "scatterv" => is_there && elsewhere.len() == 1,
         _ => false,
     }
+}
+
+/// True if several ranks lack the own data of their root, and all others are in operations that no rank leaves early. So
+/// the root has sent none, and no rank is past this operation.
+fn lacks_root(one: &CollectiveGroup, these: &[&CollectiveGroup]) -> bool {
+    let root = one.root.and_then(|root| u32::try_from(root).ok());
+    let lacking = one.awaited.as_ref();
+    let lacking = lacking.map(|ranks| ranks.difference(&one.tasks));
+    let is_by_root =
+        lacking.is_some_and(|lacking| Some(lacking) == root.map(TaskId).map(IdSet::single));
+    let mut others = these.iter().filter(|other| other.name != one.name);
+    let sends = sends_from_root(&format!("MPI_{}", one.name));
+    sends && is_by_root && one.tasks.len() > 1 && others.all(|other| other.is_owed)
 }
 
 /// The name of an operation. For a nonblocking operation it is that of the blocking one.

@@ -159,3 +159,51 @@ fn rank_that_hands_on_data_of_its_root_is_not_blamed() {
     let part = "with different roots: 0 and 1";
     check(&seen, Step::CannotGoOn, "", part);
 }
+
+/// Ranks that lack the root's own data, while the root waits in an operation that none leaves early: so no rank is past
+/// the broadcast.
+#[test]
+fn ranks_of_a_broadcast_that_the_root_skips_are_blamed() {
+    let seen = |function: &str, awaited: &str| {
+        let look: Look<'_> = &[
+            ("4-5", "main:9 MPI_Bcast:9", "", ""),
+            ("0-3", &format!("main:5 {function}:5"), "", ""),
+        ];
+        let mut seen = observed(&[look, look]);
+        call(&mut seen, "4-5", "MPI_Bcast", &[(R::Root, "0"), WORLD]);
+        super::groups::add(&mut seen, "4-5", (R::Target, "its part", awaited));
+        call(&mut seen, "0-3", function, &[WORLD]);
+        seen
+    };
+    let part = "different collective operations: MPI_Comm_create and MPI_Bcast";
+    check(
+        &seen("MPI_Comm_create", "0,4"),
+        Step::CannotGoOn,
+        "4-5",
+        part,
+    );
+    // Rank 1 hands the data on, and can have skipped it alone. A rank can have left a reduction.
+    for (function, awaited) in [("MPI_Comm_create", "1"), ("MPI_Reduce", "0,4")] {
+        let part = "(at fault: ranks 4-5, or a rank that skipped that call)";
+        check(&seen(function, awaited), Step::CannotGoOn, "", part);
+    }
+}
+
+/// An operation that creates a file or a communicator needs all ranks, which agree on its number.
+#[test]
+fn rank_alone_in_a_creating_operation_is_blamed() {
+    for function in ["MPI_File_open", "MPI_Graph_create", "MPI_Dist_graph_create"] {
+        let look: Look<'_> = &[
+            ("0", &format!("main:5 {function}:5"), "", ""),
+            ("1-3", "main:9 MPI_Barrier:9", "", ""),
+        ];
+        let mut seen = observed(&[look, look]);
+        call(&mut seen, "0", function, &[WORLD]);
+        let (thread, what) = (1, WaitFor::Polling);
+        let waits = &mut seen.samples[1].waits[0].1;
+        waits.threads.push(ThreadWait { thread, what });
+        call(&mut seen, "1-3", "MPI_Barrier", &[WORLD]);
+        let part = format!("different collective operations: MPI_Barrier and {function}");
+        check(&seen, Step::CannotGoOn, "0", &part);
+    }
+}
