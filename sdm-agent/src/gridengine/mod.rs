@@ -102,8 +102,7 @@ impl Manager for GridEngine {
             "" => script::plain_name(program),
             name => name.to_owned(),
         };
-        // Nothing in the script is an option of theirs, as an argument of the job's may look like one: `-C`.
-        let mut options: Vec<String> = ["-terse", "-C", "", "-S", "/bin/sh", "-N", &name]
+        let mut options: Vec<String> = ["-terse", "-S", "/bin/sh", "-N", &name]
             .map(str::to_owned)
             .to_vec();
         if HeldSessions::wants(job) {
@@ -164,18 +163,21 @@ impl Manager for GridEngine {
     }
 }
 
-/// The batch script for a job.
+/// The batch script for a job. `qsub` takes lines that begin with `#$`, or with another prefix of the site, for options.
+/// So no line of an argument or a variable begins with `#`.
 fn script(job: &Submission) -> Result<String, ManagerError> {
     let held = HeldSessions {
         prefix: user_jobs::SESSION,
     };
-    match (HeldSessions::wants(job), job.processes) {
+    let script = match (HeldSessions::wants(job), job.processes) {
         (true, 1) => held.script(job, NUMBER, "--launcher local"),
         (true, _) => held.script(job, NUMBER, ""),
         (false, count) if job.batch || count == 1 => Ok(script::of(job, "exec")),
         // Open MPI and Hydra find Grid Engine's hosts by themselves.
         (false, count) => Ok(script::of(job, &format!("exec mpirun -n {count}"))),
-    }
+    };
+    // A line break of the script's own has no `#` behind it: this one is within single quotes.
+    Ok(script?.replace("\n#", "\n''#"))
 }
 
 /// Parses arbitrary text as output of Grid Engine's programs. Checks that nothing panics.

@@ -1,6 +1,7 @@
 //! Tests of the parsers with recorded output of Debian's Grid Engine 8.1.9.
 
-use super::{accounting, xml};
+use super::{accounting, script, xml};
+use crate::manager::Submission;
 
 const JOBS: &str = "<?xml version='1.0'?>
 <job_info  xmlns:xsd=\"http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qstat/qstat.xsd\">
@@ -218,4 +219,25 @@ fn invalid_xml_is_an_error_and_dtd_is_refused() {
     assert!(error.starts_with("qstat: "), "{error}");
     let dtd = "<!DOCTYPE a [<!ENTITY b \"c\">]><job_info>&b;</job_info>";
     assert!(xml::jobs(dtd).is_err());
+}
+
+#[test]
+fn no_line_of_an_argument_is_an_option_of_qsub() {
+    let job = Submission {
+        program: "echo".to_owned(),
+        arguments: vec!["one\n#$ -t 1-3\n#".to_owned()],
+        environment: vec!["TEXT=a\n#$ -N other".to_owned()],
+        processes: 1,
+        ..Submission::default()
+    };
+    let text = script(&job).unwrap();
+    assert!(
+        text.lines().skip(1).all(|line| !line.starts_with('#')),
+        "{text}"
+    );
+    let done = std::process::Command::new("/bin/sh")
+        .args(["-c", &text])
+        .output();
+    let done = done.expect("a shell");
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "one\n#$ -t 1-3\n#\n");
 }
