@@ -209,9 +209,10 @@ function choose() {
 export function start() {
   const svg = el('svg', { id: 'mapsvg', role: 'img', tabindex: 0, preserveAspectRatio: 'xMinYMin meet' }, el('g', { id: 'mapcells' }));
   const select = (id, names, set) => el('select', { id, onchange: (event) => {
+    const isShown = by === 'host' || order === 'host';
     set(event.target.value);
-    // Hosts are asked for when they are needed, and again at each choice.
-    if (event.target.value === 'host') line('info nodes');
+    // Hosts are asked for when they are needed, and again when they are chosen once more.
+    if (event.target.value === 'host' && !isShown) line('info nodes');
     draw();
   } }, names.map((name) => el('option', { value: name }, name)));
   fill(byId('map'), el('p', {}, el('label', { for: 'mapby' }, 'Colour by '), select('mapby', ['state', 'place', 'host', 'value'], (name) => { by = name; }),

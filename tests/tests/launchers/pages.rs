@@ -292,6 +292,9 @@ fn check_map(page: &mut BrowserPage, drawn: &mut Drawn) {
     for rank in [1, 2, 5, 6] {
         page.wait_text("#log", &format!("rank {rank}: {rank}"));
     }
+    // Colour and order have the hosts in common.
+    let asked = "[...document.querySelectorAll('#log .typed')].filter((it) => it.textContent.includes('info nodes')).length";
+    assert_eq!(page.value(asked), 1);
     page.line("focus all");
     page.wait_text("#prompt", "[all 8: 8 stopped]");
 }
