@@ -2,6 +2,7 @@
 
 mod given_up;
 mod lost;
+mod mpi_errors;
 mod probes;
 mod shared;
 mod stacks;

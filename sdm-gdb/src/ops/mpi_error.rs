@@ -92,25 +92,33 @@ pub(crate) async fn of_mpich(gdb: &Gdb) -> Option<String> {
 }
 
 /// True if the object of MPICH's at an address has an error handler that ends the job, or none, which means the same.
-/// The place of the pointer depends on the version: it is the one to an object whose handle is that of an error handler.
+/// The place of the pointer depends on the version: it is the one to an object whose handle is that of an error
+/// handler. A found place is kept, as a program can handle many errors.
 async fn is_fatal(gdb: &Gdb, address: u64) -> bool {
     let Ok(Reply::Memory(blocks)) = memory::read(gdb, &address.to_string(), OBJECT_BYTES).await
     else {
         return false;
     };
     let bytes = blocks.iter().flat_map(|block| block.bytes.as_chunks().0);
-    for pointer in bytes.map(|it| u64::from_ne_bytes(*it)) {
-        if pointer % 8 != 0 || pointer < 0x1000 || pointer >> 47 != 0 {
-            continue;
-        }
-        let line = format!("*(unsigned int *) {pointer}");
-        let handle = evaluated(gdb, IN_C, &line).await;
-        let Some(handle) = handle.ok().and_then(|it| it.text.parse::<u32>().ok()) else {
-            continue;
-        };
-        if handle >> 30 != 0 && (handle >> KIND.0) & 0xf == KIND.1 {
+    let pointers: Vec<u64> = bytes.map(|it| u64::from_ne_bytes(*it)).collect();
+    let known = gdb.get().breakpoints.mpi.handler;
+    for at in known.into_iter().chain(0..pointers.len()) {
+        let pointer = pointers.get(at).copied().unwrap_or_default();
+        if let Some(handle) = error_handler(gdb, pointer).await {
+            gdb.edit().breakpoints.mpi.handler = Some(at);
             return FATAL.contains(&handle);
         }
     }
     true
+}
+
+/// The handle of the error handler at an address; `None` for anything else.
+async fn error_handler(gdb: &Gdb, address: u64) -> Option<u32> {
+    if !address.is_multiple_of(8) || address < 0x1000 || address >> 47 != 0 {
+        return None;
+    }
+    let line = format!("*(unsigned int *) {address}");
+    let handle = evaluated(gdb, IN_C, &line).await.ok()?;
+    let handle: u32 = handle.text.parse().ok()?;
+    (handle >> 30 != 0 && (handle >> KIND.0) & 0xf == KIND.1).then_some(handle)
 }

@@ -66,6 +66,8 @@ pub(crate) struct Mpi {
     pub(crate) aborting: bool,
     /// True once the breakpoints for MPI programs are inserted.
     pub(crate) watched: bool,
+    /// Index of the pointer to the error handler in MPICH's objects, once it was found.
+    pub(crate) handler: Option<usize>,
 }
 
 impl Mpi {
