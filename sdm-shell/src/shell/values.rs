@@ -295,7 +295,7 @@ async fn asked(
             return Err(verdict);
         }
         let all = questions(session, said, (to, slices)).await;
-        commands = all.unwrap_or(commands);
+        commands = all.map_err(|error| session.complain(format!("stats: {error}"), ""))?;
         asked = stats_of(session, said, to, &commands, None).await;
     }
     Ok((commands, asked.ok_or(Verdict::Failed)?))
@@ -305,7 +305,7 @@ async fn asked(
 /// signed or unsigned format is requested.
 ///
 /// # Errors
-/// [`SliceError::TooLarge`].
+/// [`SliceError::TooLarge`], [`SliceError::NoLength`].
 pub(super) async fn questions(
     session: &SessionHandle,
     said: &Invocation<'_>,
@@ -313,7 +313,7 @@ pub(super) async fn questions(
 ) -> Result<Vec<Command>, SliceError> {
     let one = to.first().map(IdSet::single).unwrap_or_default();
     let Some(element) = slices.element() else {
-        return slices.commands(byte_format(session, said, &one, slices).await, None);
+        return slices.commands(whole_format(session, said, &one, slices).await?, None);
     };
     let bytes = number_of(session, said, &one, format!("sizeof({element})")).await;
     let format = match bytes {
@@ -330,23 +330,38 @@ pub(super) async fn questions(
     slices.commands(format, bytes)
 }
 
-/// The format for a whole array of signed or unsigned bytes, as of `int8_t`. An array of `char` is a text.
-async fn byte_format(
+/// The format for a whole array. It is empty but for signed or unsigned bytes, as of `int8_t`; an array of `char` is a
+/// text.
+///
+/// # Errors
+/// [`SliceError::NoLength`].
+async fn whole_format(
     session: &SessionHandle,
     said: &Invocation<'_>,
     one: &IdSet,
     slices: &Slices,
-) -> &'static str {
+) -> Result<&'static str, SliceError> {
     let Some(expression) = slices.questions.first().filter(|_| !slices.any) else {
-        return "";
+        return Ok("");
     };
     let line = format!("ptype {expression}");
     let kind = ask::printed(session, said.line, one, line).await;
-    match kind.unwrap_or_default().strip_prefix("type = ") {
-        Some(kind) if kind.starts_with("signed char [") => "/d",
-        Some(kind) if kind.starts_with("unsigned char [") => "/u",
-        _ => "",
+    let kind = kind.unwrap_or_default();
+    match kind.trim_end().strip_prefix("type = ") {
+        // gdb prints the address of such an array in the form of a number.
+        Some(kind) if has_no_length(kind) => Err(SliceError::NoLength(expression.clone())),
+        Some(kind) if kind.starts_with("signed char [") => Ok("/d"),
+        Some(kind) if kind.starts_with("unsigned char [") => Ok("/u"),
+        _ => Ok(""),
     }
+}
+
+/// True for the type of an array without a length, as of a flexible array member: `double []`, `int [0][3]`.
+fn has_no_length(kind: &str) -> bool {
+    let bounds = kind.rfind(['*', ')', '}']).map_or(kind, |at| &kind[at..]);
+    bounds.ends_with(']')
+        && (bounds.contains("[]") || bounds.contains("[0]"))
+        && !bounds.starts_with(')')
 }
 
 /// Reports a slice that gdb would read wrongly, and an array without a slice that is too large to be read as a whole,

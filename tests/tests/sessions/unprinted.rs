@@ -67,6 +67,19 @@ fn pointer_is_no_number_and_its_target_is_named() {
         done.expect_part(line, &format!("`{name}` has no numeric value"));
         done.expect_part(line, &format!("ask for a part with numbers, as `{part}`"));
     }
+    for command in ["stats", "plot", "export"] {
+        let line = format!(
+            "{command} row->cells{}",
+            if command == "export" { " no.csv" } else { "" }
+        );
+        let done = run(&place, &[&line], 123);
+        done.expect_part(
+            &line,
+            "array `row->cells` has no length: write `row->cells[0]@n`",
+        );
+    }
+    let line = "stats row->cells[0]@2";
+    run(&place, &[line], 0).expect_part(line, "row->cells[0]@2: 4 numbers on ranks 0-1 (2)");
     let line = "compare owned";
     let done = run(&place, &[line], 123);
     done.expect_part(line, "ask for a slice, as in `owned[0:9]`");

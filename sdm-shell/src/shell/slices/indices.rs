@@ -62,6 +62,9 @@ pub(in crate::shell) enum SliceError {
         /// The maximum number of elements.
         max: u64,
     },
+    /// The array has no length of its own.
+    #[error("array `{0}` has no length: write `{0}[0]@n` with a number for n")]
+    NoLength(String),
     /// The slice would be read in too many pieces.
     #[error("the slice would be read in {pieces} pieces, more than {max}")]
     TooLarge {
