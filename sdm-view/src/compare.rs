@@ -6,7 +6,7 @@ use sdm_idset::IdSet;
 
 use sdm_debug::quotes::bare;
 
-use elements::{Element, elements};
+use elements::{Element, elements, of_variant};
 
 pub use numeric::{NumericPart, numeric_parts};
 pub use path::{Step, is_fortran, steps};
@@ -17,6 +17,7 @@ mod numeric;
 mod order;
 mod parts;
 mod path;
+mod rust;
 mod text;
 
 /// Maximum number of parts that are shown of an element that is a plain value in another task.
@@ -117,10 +118,6 @@ pub fn compare(expression: &str, mut classes: Vec<(IdSet, String)>) -> Option<Co
 fn difference(tasks: &IdSet, reference: &[Element], own: &[Element]) -> Difference {
     let mut first: Option<(String, Option<String>, Option<String>)> = None;
     let (mut count, mut of) = (0, 0);
-    let mut note = |path: &str, a: &[Element], b: &[Element]| {
-        count += 1;
-        first.get_or_insert_with(|| (path.to_owned(), shown(path, a), shown(path, b)));
-    };
     let known: HashSet<&str> = reference.iter().map(|it| it.path.as_str()).collect();
     let (mut left, mut right) = (reference, own);
     loop {
@@ -134,12 +131,21 @@ fn difference(tasks: &IdSet, reference: &[Element], own: &[Element]) -> Differen
         };
         of += 1;
         let (own_a, own_b) = (&left[..a], &right[..b]);
-        if own_a != own_b {
-            let paths = own_a.first().into_iter().chain(own_b.first());
-            let path = paths.map(|it| it.path.as_str()).min_by_key(|it| it.len());
-            note(path.unwrap_or_default(), own_a, own_b);
-        }
         (left, right) = (&left[a..], &right[b..]);
+        if own_a == own_b {
+            continue;
+        }
+        if let Some(within) = within_variant(tasks, own_a, own_b) {
+            count += within.count;
+            of += within.of - 1;
+            first.get_or_insert((within.path, within.reference, within.value));
+            continue;
+        }
+        let paths = own_a.first().into_iter().chain(own_b.first());
+        let path = paths.map(|it| it.path.as_str()).min_by_key(|it| it.len());
+        let path = path.unwrap_or_default();
+        count += 1;
+        first.get_or_insert_with(|| (path.to_owned(), shown(path, own_a), shown(path, own_b)));
     }
     let (path, reference, value) = first.unwrap_or_default();
     Difference {
@@ -150,6 +156,13 @@ fn difference(tasks: &IdSet, reference: &[Element], own: &[Element]) -> Differen
         reference,
         value,
     }
+}
+
+/// The differences within two values of the same variant of an enum; `None` for other elements.
+fn within_variant(tasks: &IdSet, a: &[Element], b: &[Element]) -> Option<Difference> {
+    let [[a], [b]] = [a, b] else { return None };
+    let [a, b] = of_variant(a, b).filter(|_| a.path == b.path)?;
+    Some(difference(tasks, &a, &b)).filter(|found| found.count > 0)
 }
 
 /// True if `path` is the path of a part of the element at `other`.
@@ -347,6 +360,40 @@ mod tests {
             "{name = \"a, {b\", c = 44 ','}",
             "{name = \"a, {b\", c = 45 '-'}",
             (1, ".c", "44 ','", "45 '-'"),
+        );
+    }
+
+    #[test]
+    fn rust_values_are_compared_by_element_and_field() {
+        check("&[f64] [1, 2, 3]", "&[f64] [1, 2, 4]", (1, "[2]", "3", "4"));
+        let node = |tag: &str, x| {
+            format!("m::P {{id: 1, tags: [\"a\", \"{tag}\"], pair: (2, {x}), kind: m::Kind::A}}")
+        };
+        check(
+            &node("b", 1),
+            &node("c", 2),
+            (2, ".tags[1]", "\"b\"", "\"c\""),
+        );
+        check(&node("b", 1), &node("b", 2), (1, ".pair.1", "1", "2"));
+        check(
+            "m::Wide<i32> (1, 2)",
+            "m::Wide<i32> (1, 3)",
+            (1, ".1", "2", "3"),
+        );
+        let some = |value| format!("core::option::Option<i32>::Some({value})");
+        check(&some(3), &some(4), (1, ".0", "3", "4"));
+        let none = "core::option::Option<i32>::None";
+        check(none, &some(4), (1, "", none, &some(4)));
+        check(
+            "[m::E::Circle(1), m::E::Rect{w: 1, h: m::P {id: 2}}, m::E::Empty]",
+            "[m::E::Named(1), m::E::Rect{w: 1, h: m::P {id: 3}}, m::E::Empty]",
+            (2, "[0]", "m::E::Circle(1)", "m::E::Named(1)"),
+        );
+        check("(1, [2, 3])", "(1, [2, 4])", (1, ".1[1]", "3", "4"));
+        check(
+            "m::P {f: {[\"k\"] = 1}}",
+            "m::P {f: {[\"k\"] = 2}}",
+            (1, ".f[\"k\"]", "1", "2"),
         );
     }
 

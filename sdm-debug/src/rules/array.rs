@@ -127,14 +127,26 @@ fn opened(text: &str) -> Option<(&str, &'static str)> {
             .or_else(|| within("(", ")"))
             .or_else(|| within("[", "]"))
     };
-    array.or_else(plain).or_else(|| {
-        let (name, inner) = text.split_once(" = {")?;
-        let is_container = name.starts_with(char::is_alphabetic)
-            && name.contains("::")
-            && !name.contains(['{', '"', '\''])
-            && !name.contains(" = ");
-        is_container.then_some((inner, "}"))
-    })
+    array
+        .or_else(plain)
+        .or_else(|| slice_of_rust(text))
+        .or_else(|| {
+            let (name, inner) = text.split_once(" = {")?;
+            let is_container = name.starts_with(char::is_alphabetic)
+                && name.contains("::")
+                && !name.contains(['{', '"', '\''])
+                && !name.contains(" = ");
+            is_container.then_some((inner, "}"))
+        })
+}
+
+/// The text after the bracket that opens a slice of Rust, or a box of one: `&[f64] [1, 2]`.
+fn slice_of_rust(text: &str) -> Option<(&str, &'static str)> {
+    let (name, inner) = match text.strip_prefix("alloc::boxed::Box<[") {
+        Some(text) => text.split_once("> [")?,
+        None => text.strip_prefix('&')?.split_once("] [")?,
+    };
+    (!name.contains(['"', '{'])).then_some((inner, "]"))
 }
 
 /// The value of an element that gdb shows with its index or its key: `[3] = 1.5`, `["a"] = 2`. Any other text as it is.
@@ -248,6 +260,12 @@ mod tests {
         );
         check("{44 ',', 123 '{', 39 '\\''}", &[3], &[44, 123, 39]);
         check("[1, 2, 3]", &[3], &[1, 2, 3]);
+        check("&[[i32; 2]] [[1, 2], [3, 4]]", &[2, 2], &[1, 2, 3, 4]);
+        check(
+            "alloc::boxed::Box<[i8], alloc::alloc::Global> [1, 2]",
+            &[2],
+            &[1, 2],
+        );
         check("{[0] = 5, [1] = 6}", &[2], &[5, 6]);
         check("{true, false <repeats 2 times>}", &[3], &[1, 0, 0]);
         check("(.TRUE., .FALSE.)", &[2], &[1, 0]);

@@ -2,7 +2,8 @@
 
 use sdm_debug::quotes::bare;
 
-use super::parts::{self, inside, named, parts, repeats};
+use super::parts::{self, Named, inside, named, parts, repeats};
+use super::rust::{self, Headed};
 use super::{is_fortran, path, text};
 
 /// Maximum number of elements of one value that are compared.
@@ -22,27 +23,117 @@ pub(super) fn elements(text: &str) -> (Vec<Element>, bool) {
     let mut found = Vec::new();
     let text = bare(text.trim());
     let mut cut = text.ends_with("...");
-    flatten(text, String::new(), 0, &mut found, &mut cut);
+    let place = Place {
+        depth: 0,
+        is_rust: rust::is_tuple(text),
+    };
+    flatten(text, String::new(), place, &mut found, &mut cut);
     (found, cut)
 }
 
-fn flatten(text: &str, path: String, depth: usize, found: &mut Vec<Element>, cut: &mut bool) {
+/// The elements of two values of an enum of Rust that have the same variant; `None` for other values.
+pub(super) fn of_variant(a: &Element, b: &Element) -> Option<[Vec<Element>; 2]> {
+    let [one, other] = [a, b].map(|it| rust::headed(&it.value).filter(|it| it.is_variant));
+    if one?.name != other?.name {
+        return None;
+    }
+    let within = |of: &Element, headed: Headed<'_>| {
+        let (mut found, mut cut) = (Vec::new(), false);
+        let place = Place {
+            depth: of.path.matches(['.', '[']).count() + 1,
+            is_rust: true,
+        };
+        let form = Form::of_rust(headed);
+        parts_of(&form, &of.path, place, &mut found, &mut cut);
+        (!cut).then_some(found)
+    };
+    Some([within(a, one?)?, within(b, other?)?])
+}
+
+/// The nesting depth of a part, and its language.
+#[derive(Clone, Copy)]
+struct Place {
+    depth: usize,
+    is_rust: bool,
+}
+
+/// The syntax of the parts of a value.
+struct Form<'a> {
+    /// The text within the brackets.
+    inner: &'a str,
+    named: Named,
+    /// The path of the part at an index of a value with a path.
+    indexed: fn(&str, usize) -> String,
+    is_fortran: bool,
+}
+
+impl<'a> Form<'a> {
+    /// `None` for a value without parts.
+    fn of(text: &'a str, is_rust: bool) -> Option<Self> {
+        let is_fortran = is_fortran(text) && !is_rust;
+        Some(Self {
+            inner: inside(text)?,
+            named,
+            indexed: match (is_rust && text.starts_with('('), is_fortran) {
+                (true, _) => path::field,
+                (_, true) => path::subscripted,
+                _ => path::indexed,
+            },
+            is_fortran,
+        })
+    }
+
+    fn of_rust(headed: Headed<'a>) -> Self {
+        Self {
+            inner: headed.inner,
+            named: if headed.open == '{' {
+                rust::field
+            } else {
+                named
+            },
+            indexed: if headed.open == '[' {
+                path::indexed
+            } else {
+                path::field
+            },
+            is_fortran: false,
+        }
+    }
+}
+
+fn flatten(text: &str, path: String, place: Place, found: &mut Vec<Element>, cut: &mut bool) {
     if found.len() >= ELEMENTS_MAX {
         *cut = true;
         return;
     }
-    let Some(inner) = inside(text).filter(|_| depth < DEPTH_MAX) else {
+    let headed = rust::headed(text);
+    let is_rust = place.is_rust || headed.is_some() || text.starts_with('[');
+    let form = match headed {
+        // Another variant has other fields: it is compared as a whole.
+        Some(headed) if headed.is_variant => None,
+        Some(headed) => Some(Form::of_rust(headed)),
+        None => Form::of(text, is_rust),
+    };
+    let Some(form) = form.filter(|_| place.depth < DEPTH_MAX) else {
         let value = text.to_owned();
         return found.push(Element { path, value });
     };
-    let is_fortran = is_fortran(text);
-    let at = |index: usize| path::indexed(&path, index, is_fortran);
+    let place = Place {
+        depth: place.depth + 1,
+        is_rust,
+    };
+    parts_of(&form, &path, place, found, cut);
+}
+
+fn parts_of(form: &Form<'_>, path: &str, place: Place, found: &mut Vec<Element>, cut: &mut bool) {
+    let at = |index: usize| (form.indexed)(path, index);
     let mut index = 0;
     // Index in `found` where the last element begins. In Fortran arrays the repetition of an element
     // follows a comma.
     let mut last = found.len();
-    let parts = parts::joined(parts(inner));
-    let is_member = |part: &String| named(part).is_some_and(|(name, _)| name.starts_with('.'));
+    let parts = parts::joined(parts(form.inner, place.is_rust), form.named);
+    let is_member =
+        |part: &String| (form.named)(part).is_some_and(|(name, _)| name.starts_with('.'));
     let is_structure = parts.iter().any(is_member);
     for part in parts {
         let (part, more) = match part.strip_suffix("...") {
@@ -53,20 +144,20 @@ fn flatten(text: &str, path: String, depth: usize, found: &mut Vec<Element>, cut
         if part.is_empty() {
             continue;
         }
-        if let Some((name, value)) = named(part) {
-            let name = path::member(&path, &name, is_fortran);
-            flatten(value, name, depth + 1, found, cut);
+        if let Some((name, value)) = (form.named)(part) {
+            let name = path::member(path, &name, form.is_fortran);
+            flatten(value, name, place, found, cut);
             continue;
         }
         // The members of an anonymous union or structure are those of what it is in.
         if is_structure && part.starts_with('{') {
-            flatten(part, path.clone(), depth + 1, found, cut);
+            flatten(part, path.to_owned(), place, found, cut);
             continue;
         }
         let (part, mut times) = repeats(part);
         if !part.is_empty() {
             last = found.len();
-            flatten(part, at(index), depth + 1, found, cut);
+            flatten(part, at(index), place, found, cut);
             index += 1;
         }
         let own = last..found.len();

@@ -24,17 +24,20 @@ pub(super) fn inside(text: &str) -> Option<&str> {
     (!what.contains(['{', '"', '\''])).then_some(inner)
 }
 
-/// Splits the elements of one level at commas, and the rows of Fortran's arrays, which have none. A
+/// Splits the elements of one level at commas, and without `is_rust` the rows of Fortran's arrays, which have none. A
 /// container has a prefix with commas of its own: `std::vector of length 2, capacity 4 = {1, 2}`.
-pub(super) fn parts(text: &str) -> Vec<String> {
+pub(super) fn parts(text: &str, is_rust: bool) -> Vec<String> {
     let (mut depth, mut from) = (0_i32, 0);
     let mut cuts = Vec::new();
     for (at, c) in outside_quotes(text) {
         match c {
             '{' | '(' | '[' | '<' => depth += 1,
+            // The type of a function: `Box<dyn Fn(i32) -> i32, Global>`.
+            '>' if is_rust && text[..at].ends_with('-') => {}
             '}' | ')' | ']' | '>' => {
                 depth = (depth - 1).max(0);
-                if matches!(c, ')' | '>') && depth == 0 && text[at + 1..].starts_with(" (") {
+                let is_row = matches!(c, ')' | '>') && text[at + 1..].starts_with(" (");
+                if is_row && depth == 0 && !is_rust {
                     cuts.push(from..at + 1);
                     from = at + 1;
                 }
@@ -74,6 +77,9 @@ pub(super) fn repeats(part: &str) -> (&str, usize) {
     }
 }
 
+/// Splits a name in path form off a part.
+pub(super) type Named = fn(&str) -> Option<(String, &str)>;
+
 /// Splits `name = value`. The name is in path form: `.name`, `.<base>`, or `["key"]` of a map. None if there is no
 /// name; the description in front of a container is none.
 pub(super) fn named(part: &str) -> Option<(String, &str)> {
@@ -93,8 +99,8 @@ pub(super) fn named(part: &str) -> Option<(String, &str)> {
 }
 
 /// The parts of a structure. gdb prints some texts in several pieces with commas in between, as in `"ab", 'x' <repeats
-/// 30 times>`. Such pieces are joined to one part.
-pub(super) fn joined(parts: Vec<String>) -> Vec<String> {
+/// 30 times>`. Such pieces are joined to one part. `named` splits a name off.
+pub(super) fn joined(parts: Vec<String>, named: Named) -> Vec<String> {
     let is_piece = |text: &str| text.starts_with(['"', '\'']);
     let mut joined: Vec<String> = Vec::with_capacity(parts.len());
     for part in parts {

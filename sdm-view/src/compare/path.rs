@@ -17,13 +17,20 @@ pub fn is_fortran(value: &str) -> bool {
     bare(value.trim()).starts_with('(')
 }
 
-/// The path of an array's element. gdb prints the last dimension of a Fortran array outermost. So a Fortran path
-/// becomes an expression only when [`steps`] has reversed its indices.
-pub(super) fn indexed(path: &str, index: usize, is_fortran: bool) -> String {
-    match is_fortran {
-        true => format!("{path}({index})"),
-        false => format!("{path}[{index}]"),
-    }
+/// The path of an element of a Fortran array. gdb prints its last dimension outermost. So the path becomes an expression
+/// only when [`steps`] has reversed its indices.
+pub(super) fn subscripted(path: &str, index: usize) -> String {
+    format!("{path}({index})")
+}
+
+/// The path of an array's element in the other languages.
+pub(super) fn indexed(path: &str, index: usize) -> String {
+    format!("{path}[{index}]")
+}
+
+/// The path of a part of a tuple of Rust.
+pub(super) fn field(path: &str, index: usize) -> String {
+    format!("{path}.{index}")
 }
 
 /// The path of a member, whose name is in the form of C: `.w`.
