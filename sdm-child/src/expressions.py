@@ -104,6 +104,9 @@ def section(value, name, form, *subscripts):
         data = target(known(data))
     form, given = literal(form), iter(subscripts)
     text = "".join(str(int(next(given))) if it == "#" else it for it in form)
+    name = ranked(data) if is_array(data.type) else None
+    if name:
+        return part_of_ranked(name, data, text)
     if is_array(data.type) and not is_text(data.type.strip_typedefs()):
         lowest, bounds = described or (data.address, bounds_of(data))
         if any(stride < 0 for _, _, stride in bounds):
@@ -160,6 +163,9 @@ def item(value, *subscripts):
         described = described_by(value, kind.fields()[0])
     if not is_array(data.type):
         raise Wrong("Cannot perform substring on this type")
+    name = ranked(data)
+    if name:
+        return part_of_ranked(name, data, ", ".join(str(it) for it in subscripts))
     if not in_memory(data) and element_of(data.type.strip_typedefs()).code == gdb.TYPE_CODE_STRUCT:
         raise Wrong("gdb may read parts of this array wrong, as it is a copy of unknown stride")
     lowest, bounds = described or (data.address, bounds_of(data))
@@ -203,6 +209,33 @@ def element_of_untyped(value, subscripts):
             raise Wrong("no such vector element")
         address += (subscript - low) * stride * span
     return object_of(value, gdb.Value(address).cast(gdb.lookup_type("character").pointer()))
+
+# The name of a dummy argument of assumed rank; None for any other array. gdb 13 reads each row of such an array as one
+# with a description of its own, and dies of a pointer to it. Elements and sections of the argument itself are right.
+def ranked(array):
+    kind = array.type.strip_typedefs()
+    row = kind.target().strip_typedefs()
+    if not (is_array(row) and row.dynamic) or element_of(row).dynamic:
+        return None
+    block = gdb.selected_frame().block()
+    while block.function is None:
+        block = block.superblock
+    for symbol in block:
+        if symbol.is_argument and is_array(symbol.type) and symbol.value(gdb.selected_frame()).address == array.address:
+            return symbol.name
+    return None
+
+# A part of an argument of assumed rank, whose bounds its type has, the first dimension first.
+def part_of_ranked(name, array, text):
+    row, lows = array.type.strip_typedefs(), []
+    while row.code == gdb.TYPE_CODE_ARRAY:
+        lows.insert(0, row.range()[0])
+        row = row.target().strip_typedefs()
+    def address(further=None):
+        return int(gdb.parse_and_eval("&%s(%s)" % (name, ",".join(str(low + (at == further)) for at, low in enumerate(lows)))))
+    if any(not 0 <= address(at) - address() < POINTS_MAX for at in range(len(lows))):
+        raise Wrong("gdb reads parts of this array wrong, as it has a negative stride")
+    return gdb.parse_and_eval("%s(%s)" % (name, text))
 
 # The bounds and the stride in bytes of each dimension of an array, the first one first.
 def bounds_of(array):
@@ -378,30 +411,33 @@ def child(value, number):
         return found
     raise Wrong("this value has no part %d" % int(number))
 
-# An element of a value of Rust. gdb itself counts from a reference to a container as from a pointer, and reads other
-# memory. A pointer to anything else keeps the meaning that gdb gives it.
-def index(value, at):
+# An element of a value of Rust, the first of `run` ones. gdb itself counts from a reference to a container as from a
+# pointer, and reads other memory. A pointer to anything else keeps the meaning that gdb gives it.
+def index(value, at, run=1):
     kind = value.type.strip_typedefs()
     target = kind.target().strip_typedefs() if kind.code == gdb.TYPE_CODE_PTR else None
     if target is not None and (is_array(target) or is_slice(target) or HELD.match(target.name or "") or CONTAINER.match(target.name or "")):
-        return index(value.dereference(), at)
+        return index(value.dereference(), at, run)
     if HELD.match(kind.name or "") and HELD.match(kind.name).group(1):
         element, count = kind.template_argument(0), int(value["len"])
-        return item_at(lambda at: first_pointer(value).cast(element.pointer())[at], at, count)
+        return item_at(lambda at: first_pointer(value).cast(element.pointer())[at], at, count, run)
     found = CONTAINER.match(kind.name or "")
     if found and found.group(1) == "Deque":
-        return item_at(lambda at: next(itertools.islice(ring(value), at, None))[0], at, int(value["len"]))
+        if int(run) != 1:
+            raise Wrong("the elements of a VecDeque may be apart: name a single one, or print the whole container")
+        return item_at(lambda at: next(itertools.islice(ring(value), at, None))[0], at, int(value["len"]), run)
     if found:
         raise Wrong("gdb finds no entry by its key: print the whole container")
     if is_slice(kind):
-        return item_at(lambda at: value["data_ptr"][at], at, int(value["length"]))
+        return item_at(lambda at: value["data_ptr"][at], at, int(value["length"]), run)
     if is_array(kind):
-        return item_at(lambda at: value[at], at, kind.range()[1] + 1)
+        return item_at(lambda at: value[at], at, kind.range()[1] + 1, run)
     return value[int(at)]
 
-def item_at(read, at, count):
-    if not 0 <= int(at) < count:
-        raise Wrong("the index %d is not within the %d of this value" % (int(at), count))
+def item_at(read, at, count, run):
+    for it in (int(at), int(at) + int(run) - 1):
+        if not 0 <= it < count:
+            raise Wrong("the index %d is not within the %d of this value" % (it, count))
     return read(int(at))
 
 for work in (held, part, instance, section, item, same, sizeof, allocated, fitting, variable, child, index):

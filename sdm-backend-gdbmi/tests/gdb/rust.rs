@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command as Process;
 
-use sdm_debug::command::FrameSelect;
+use sdm_debug::command::{BreakSpec, FrameSelect, WatchKind, WatchSpec};
+use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, Reply};
 
 use crate::harness::{Harness, stopped};
@@ -85,13 +86,68 @@ fn rust_boxes_and_containers_show_their_contents() {
         ("rows[1][1]", "core::option::Option<i32>::Some(2)"),
         ("numbers[2] + 1", "2"),
         ("queue[3]", "1"),
+        ("row[0]@2", "[2.5, 3.5]"),
     ] {
         assert_eq!(harness.evaluate(element).unwrap().text, expect, "{element}");
     }
-    let beyond = harness.evaluate("row[2]").unwrap_err();
-    assert_eq!(beyond.text, "the index 2 is not within the 2 of this value");
+    for beyond in ["row[2]", "row[0]@3"] {
+        let why = harness.evaluate(beyond).unwrap_err();
+        assert_eq!(why.text, "the index 2 is not within the 2 of this value");
+    }
+    let apart = harness.evaluate("queue[0]@2").unwrap_err();
+    assert!(apart.text.contains("may be apart"), "{apart:?}");
     // An object of an unknown type stays where it is.
     let call = harness.evaluate("call").unwrap().text;
     assert!(call.contains("{pointer: 0x"), "{call}");
     assert_eq!(harness.evaluate("*boxed.0").unwrap().text, "7");
+}
+
+#[test]
+fn rust_index_in_a_condition_and_a_watchpoint_is_an_element() {
+    let mut harness = Harness::new();
+    let Some(program) = compiled(&harness) else {
+        return;
+    };
+    harness.start(&program, &[]);
+    for (number, condition) in [(1, "row[1] == 5.5"), (2, "row[1] == 6.5")] {
+        let spec = BreakSpec {
+            number,
+            location: "boxes::grow".to_owned(),
+            condition: Some(condition.to_owned()),
+            ..BreakSpec::default()
+        };
+        harness.ask(Command::BreakInsert(spec)).unwrap();
+    }
+    stopped(harness.run_on());
+    assert_eq!(harness.evaluate("at").unwrap().text, "4");
+    let watch = WatchSpec::new(3, "row[0]", WatchKind::Write);
+    harness.ask(Command::WatchInsert(watch)).unwrap();
+    let stop = stopped(harness.run_on());
+    let StopReason::Watchpoint(hit) = stop.reason else {
+        panic!("{stop:?}");
+    };
+    let hit = *hit;
+    let values = [hit.old, hit.new].map(|it| it.expect("a value").text);
+    assert_eq!(values, ["4.5", "5.5"]);
+    let condition = Some("row[1] == 6.5".to_owned());
+    harness
+        .ask(Command::BreakCondition {
+            number: 3,
+            condition,
+        })
+        .unwrap();
+    let stop = stopped(harness.run_on());
+    assert!(
+        matches!(stop.reason, StopReason::Breakpoint { number: 2, .. }),
+        "{stop:?}"
+    );
+    assert_eq!(harness.evaluate("at").unwrap().text, "6");
+    let expression = "row[0] = row[1] + 1.0".to_owned();
+    harness.ask(Command::SetVariable { expression }).unwrap();
+    assert_eq!(harness.evaluate("row[0]").unwrap().text, "7.5");
+    let line = "x/1fg &row[0]".to_owned();
+    let Ok(Reply::Text(text)) = harness.ask(Command::Console { line }) else {
+        panic!("no text");
+    };
+    assert!(text.trim_end().ends_with("7.5"), "{text}");
 }

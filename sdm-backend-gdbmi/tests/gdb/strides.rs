@@ -319,3 +319,33 @@ fn location_of_a_fortran_variable_is_watched_by_name() {
     };
     assert_eq!(hit.new.as_ref().map(|it| it.text.as_str()), Some("31"));
 }
+
+#[test]
+fn elements_of_an_assumed_rank_argument_are_read() {
+    let line = break_spec(1, "ranked.f90:12");
+    let Some((mut harness, _)) = in_fortran(Harness::new(), "ranked", line) else {
+        return;
+    };
+    for (expression, expect) in [
+        ("any", "((1, 2) (3, 4) (5, 6))"),
+        ("any(2,3)", "6"),
+        ("any(2,1) + any(1,3)", "7"),
+        ("any(:,2)", "(3, 4)"),
+    ] {
+        let value = harness.evaluate(expression).expect(expression);
+        assert_eq!(value.text, expect, "{expression}");
+    }
+    let beyond = harness.evaluate("any(3,1)").unwrap_err();
+    assert_eq!(beyond.text, "no such vector element");
+    stopped(harness.run_on());
+    let why = harness.evaluate("any(1,1)").unwrap_err().text;
+    assert!(why.contains("negative stride"), "{why}");
+    let condition = Some("any(2,3) == 6".to_owned());
+    let change = Command::BreakCondition {
+        number: 1,
+        condition,
+    };
+    harness.ask(change).unwrap();
+    stopped(harness.run_on());
+    assert_eq!(harness.evaluate("any(2,3)").unwrap().text, "6");
+}

@@ -27,8 +27,8 @@ impl GivenCondition {
     }
 }
 
-/// Gives gdb a condition in the form for Fortran, after gdb was given the user's own. At a place in another language
-/// gdb refuses the new form, and keeps the old one.
+/// Gives gdb a condition in the form for Fortran or Rust, after gdb was given the user's own. At a place in another
+/// language gdb refuses the new form, and keeps the old one.
 pub(super) async fn give(
     gdb: &Gdb,
     known: u32,
@@ -40,7 +40,7 @@ pub(super) async fn give(
         make::set_condition(gdb, known, pointers::ALWAYS).await?;
         return Ok(GivenCondition::Later);
     }
-    if !pointers::has_names(condition) {
+    if !pointers::is_rewritten(condition) {
         return Ok(GivenCondition::Whole);
     }
     if let Some(valued) = pointers::condition(gdb, condition).await {

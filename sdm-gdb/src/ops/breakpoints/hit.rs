@@ -15,8 +15,8 @@ use super::make;
 use crate::gdb::Gdb;
 use crate::guards::NewBreakpoints;
 use crate::ops::evaluate::{is_known, truth};
+use crate::ops::pointers;
 use crate::ops::values::evaluated;
-use crate::ops::{language, pointers};
 use crate::state::breakpoints::{Met, Owner};
 
 /// In a gdb of several tasks, makes a new breakpoint stop its task unconditionally, because the driver evaluates the
@@ -185,11 +185,7 @@ async fn settle(gdb: &Gdb, number: u32, known: u32, condition: &str) {
     if !is_open || known == 0 {
         return;
     }
-    let condition = match language::is_fortran(gdb, "").await {
-        true => pointers::condition(gdb, condition).await,
-        false => Some(condition.to_owned()),
-    };
-    if let Some(condition) = condition {
+    if let Some(condition) = pointers::condition_here(gdb, condition).await {
         // If gdb refuses it, the driver still evaluates the user's.
         let _ = make::set_condition(gdb, known, &condition).await;
     }

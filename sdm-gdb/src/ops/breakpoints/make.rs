@@ -6,7 +6,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 
 use crate::gdb::Gdb;
 use crate::guards::NewBreakpoints;
-use crate::ops::{language, pointers};
+use crate::ops::pointers;
 use crate::text::console_line;
 use sdm_mi::{Results, quote};
 
@@ -80,15 +80,15 @@ pub(super) async fn set_ignore(gdb: &Gdb, number: u32, count: u64) -> Result<(),
     Ok(())
 }
 
-/// Sets a condition that gdb evaluates in the selected frame's language, in Fortran with the values of pointers.
+/// Sets a condition that gdb evaluates in the selected frame's language, in Fortran with the values of pointers, in Rust
+/// with the elements at indices.
 pub(super) async fn set_conditional(
     gdb: &Gdb,
     number: u32,
     condition: &str,
 ) -> Result<(), Failure> {
-    if pointers::has_names(condition)
-        && language::is_fortran(gdb, "").await
-        && let Some(valued) = pointers::condition(gdb, condition).await
+    if pointers::is_rewritten(condition)
+        && let Some(valued) = pointers::condition_here(gdb, condition).await
         && set_condition(gdb, number, &valued).await.is_ok()
     {
         return Ok(());

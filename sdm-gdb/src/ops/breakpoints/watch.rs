@@ -30,7 +30,10 @@ pub(crate) async fn insert(gdb: &Gdb, spec: WatchSpec) -> Result<Reply, Failure>
     let made = if spec.location && !language::is_fortran(gdb, "").await {
         // MI has no option for it.
         let kind = type_of(gdb, &plain).await;
-        let expression = pointers::watched(gdb, &plain, &kind).await?;
+        let expression = match pointers::in_rust(gdb, "", &plain).await {
+            Some(indexed) => indexed.into(),
+            None => pointers::watched(gdb, &plain, &kind).await?,
+        };
         let line = format!("{word} -l {expression}");
         made_by(gdb, &line).await?
     } else {
@@ -70,16 +73,15 @@ async fn refuse_optimized_out(gdb: &Gdb, expression: &str) -> Result<(), Failure
 
 /// The expression to give to gdb's `watch`. For a reference gdb would watch the reference itself, so the referenced
 /// object is named instead. A component of a Fortran class that gdb does not know by its name is watched at its present
-/// address.
+/// address, as is an element of a container of Rust.
 async fn watched<'a>(
     gdb: &Gdb,
     spec: &WatchSpec,
     expression: &'a str,
 ) -> Result<Cow<'a, str>, Failure> {
     let kind = type_of(gdb, expression).await;
-    if kind.is_empty()
-        && let Some(place) = pointers::place(gdb, &spec.expression, spec.number).await
-    {
+    let named = (spec.expression.as_str(), !kind.is_empty());
+    if let Some(place) = pointers::place(gdb, named, spec.number).await {
         return Ok(place.into());
     }
     match kind.ends_with('&') || kind.contains("(&)") {

@@ -32,19 +32,25 @@ pub(super) async fn valued<'a>(
     place: &str,
     expression: &'a str,
 ) -> Result<Cow<'a, str>, Failure> {
-    match rust::indexed(expression) {
-        Some(indexed)
-            if language::current(gdb, place).await == "rust" && has_functions(gdb).await =>
-        {
-            Ok(Cow::Owned(indexed))
-        }
-        _ => in_fortran(gdb, place, expression, false).await,
+    match in_rust(gdb, place, expression).await {
+        Some(indexed) => Ok(Cow::Owned(indexed)),
+        None => in_fortran(gdb, place, expression, false).await,
     }
 }
 
 /// Like [`valued`], for an expression whose value gdb uses and does not show: a single name is rewritten too.
 pub(super) async fn operand<'a>(gdb: &Gdb, expression: &'a str) -> Result<Cow<'a, str>, Failure> {
-    in_fortran(gdb, "", expression, true).await
+    match in_rust(gdb, "", expression).await {
+        Some(indexed) => Ok(Cow::Owned(indexed)),
+        None => in_fortran(gdb, "", expression, true).await,
+    }
+}
+
+/// The expression with Rust's indices as elements; `None` without an index, in another language, or without functions.
+pub(super) async fn in_rust(gdb: &Gdb, place: &str, expression: &str) -> Option<String> {
+    let indexed = rust::indexed(expression)?;
+    let is_rust = language::current(gdb, place).await == "rust";
+    (is_rust && has_functions(gdb).await).then_some(indexed)
 }
 
 async fn in_fortran<'a>(
@@ -128,22 +134,36 @@ pub(super) async fn watched<'a>(
     })
 }
 
-/// The expression for the present address of what a name denotes, for a watchpoint with this number. `None` if gdb's
-/// Python functions do not know it.
-pub(super) async fn place(gdb: &Gdb, expression: &str, number: u32) -> Option<String> {
-    let found = names(expression).filter(|found| is_single(expression, found))?;
-    if !language::is_fortran(gdb, "").await || !has_functions(gdb).await {
-        return None;
-    }
-    let address = single(expression, &found);
+/// The expression for the present address of what a Fortran name of unknown type or an expression of Rust with an index
+/// denotes, for a watchpoint with this number. `None` if gdb watches the expression itself.
+pub(super) async fn place(
+    gdb: &Gdb,
+    (expression, is_known): (&str, bool),
+    number: u32,
+) -> Option<String> {
+    let address = match in_rust(gdb, "", expression).await {
+        Some(indexed) => indexed,
+        None if is_known => return None,
+        None => {
+            let found = names(expression).filter(|found| is_single(expression, found))?;
+            if !language::is_fortran(gdb, "").await || !has_functions(gdb).await {
+                return None;
+            }
+            single(expression, &found)
+        }
+    };
     let line = format!("set $sdm_watched_{number} = &{address}");
     gdb.mi(console_line(&line)).await.ok()?;
     Some(format!("*$sdm_watched_{number}"))
 }
 
-/// Rewrites a condition so that its pointers evaluate to their targets; `None` if gdb cannot. The result is in Fortran:
-/// gdb refuses it at a place in another language.
+/// Rewrites a condition like [`valued`]; `None` if gdb cannot. The result is in Fortran or Rust: gdb refuses it at a
+/// place in another language.
 pub(super) async fn condition(gdb: &Gdb, condition: &str) -> Option<String> {
+    if let Some(indexed) = rust::indexed(condition) {
+        let is_known = has_functions(gdb).await;
+        return is_known.then(|| format!("({indexed}) as bool"));
+    }
     let found = names(condition).filter(|found| !found.all.is_empty())?;
     let valued = has_functions(gdb).await.then(|| held(condition, &found))?;
     Some(format!(".not. .not. ({valued})"))
@@ -154,6 +174,20 @@ pub(super) const ANY: &str = ".true.";
 /// The condition that always holds, in any language.
 pub(super) const ALWAYS: &str = "1 == 1";
 
+/// True if [`condition`] may rewrite a condition.
+pub(super) fn is_rewritten(condition: &str) -> bool {
+    has_names(condition) || rust::indexed(condition).is_some()
+}
+
+/// The condition in the form for the current language; `None` if gdb cannot evaluate it there.
+pub(super) async fn condition_here<'a>(gdb: &Gdb, condition: &'a str) -> Option<Cow<'a, str>> {
+    if language::is_fortran(gdb, "").await {
+        return self::condition(gdb, condition).await.map(Cow::Owned);
+    }
+    let indexed = in_rust(gdb, "", condition).await;
+    Some(indexed.map_or(Cow::Borrowed(condition), Cow::Owned))
+}
+
 /// True if an expression may name variables of Fortran.
 pub(super) fn has_names(expression: &str) -> bool {
     names(expression).is_some_and(|found| !found.all.is_empty())
@@ -162,13 +196,21 @@ pub(super) fn has_names(expression: &str) -> bool {
 /// Words of gdb's command line before an expression.
 const WORDS: [&str; 6] = ["call", "inspect", "output", "p", "print", "printf"];
 
-/// Rewrites the Fortran expression in a line for gdb's command line, so that its pointers evaluate to their targets.
+/// Rewrites the expression in a line for gdb's command line like [`valued`].
 pub(super) async fn in_line<'a>(gdb: &Gdb, line: &'a str) -> Result<Cow<'a, str>, Failure> {
-    let Some(from) = expression_in(line) else {
-        return Ok(Cow::Borrowed(line));
+    let (command, valued) = match expression_in(line) {
+        Some(from) => (&line[..from], valued(gdb, "", &line[from..]).await?),
+        // A component of Fortran is at the address that gdb knows, unlike an element of Rust.
+        None => match line.strip_prefix('x').and_then(|it| it.find(' ')) {
+            Some(at) => {
+                let (command, expression) = line.split_at(at + 2);
+                let indexed = in_rust(gdb, "", expression).await;
+                (command, indexed.map_or(Cow::Borrowed(""), Cow::Owned))
+            }
+            None => return Ok(Cow::Borrowed(line)),
+        },
     };
-    let (command, expression) = line.split_at(from);
-    Ok(match valued(gdb, "", expression).await? {
+    Ok(match valued {
         Cow::Borrowed(_) => Cow::Borrowed(line),
         Cow::Owned(valued) => Cow::Owned(format!("{command}{valued}")),
     })

@@ -3,7 +3,7 @@
 
 use sdm_debug::quotes::outside_quotes;
 
-/// The function with a value and an index.
+/// The function with a value, an index, and the number of elements if it is not 1.
 const INDEX: &str = "$_sdm_index(";
 
 /// An open bracket, and the place of the operand before it in the rewritten text.
@@ -42,6 +42,12 @@ pub(super) fn indexed(expression: &str) -> Option<String> {
             }
             ']' | ')' => {
                 let before = open.pop()?;
+                if before.is_index
+                    && let Some(count) = run(&expression[last..])
+                {
+                    text.push_str(", ");
+                    text.push_str(count);
+                }
                 text.push(if before.is_index { ')' } else { c });
                 operand = before.operand;
             }
@@ -54,6 +60,13 @@ pub(super) fn indexed(expression: &str) -> Option<String> {
     }
     text.push_str(&expression[last..]);
     (found && open.is_empty()).then_some(text)
+}
+
+/// The number of elements in `@3` behind an index.
+fn run(behind: &str) -> Option<&str> {
+    let count = behind.trim_start().strip_prefix('@')?.trim_start();
+    let end = count.find(|c: char| !c.is_ascii_digit());
+    Some(&count[..end.unwrap_or(count.len())]).filter(|it| !it.is_empty())
 }
 
 #[cfg(test)]
@@ -72,7 +85,7 @@ mod tests {
             ),
             ("(*p)[1]", Some("$_sdm_index((*p), 1)")),
             ("&row[1]", Some("&$_sdm_index(row, 1)")),
-            ("row[0]@3", Some("$_sdm_index(row, 0)@3")),
+            ("row[0]@3", Some("$_sdm_index(row, 0, 3)@3")),
             ("map[\"a[1]\"]", Some("$_sdm_index(map, \"a[1]\")")),
             ("[1, 2]", None),
             ("x as [i32; 2]", None),
