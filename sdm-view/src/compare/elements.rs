@@ -23,7 +23,7 @@ pub(super) fn elements(text: &str) -> (Vec<Element>, bool) {
     let mut found = Vec::new();
     let text = bare(text.trim());
     let mut cut = text.ends_with("...");
-    let place = Place {
+    let place = Position {
         depth: 0,
         is_rust: rust::is_tuple(text),
     };
@@ -39,7 +39,7 @@ pub(super) fn of_variant(a: &Element, b: &Element) -> Option<[Vec<Element>; 2]> 
     }
     let within = |of: &Element, headed: Headed<'_>| {
         let (mut found, mut cut) = (Vec::new(), false);
-        let place = Place {
+        let place = Position {
             depth: of.path.matches(['.', '[']).count() + 1,
             is_rust: true,
         };
@@ -52,7 +52,7 @@ pub(super) fn of_variant(a: &Element, b: &Element) -> Option<[Vec<Element>; 2]> 
 
 /// The nesting depth of a part, and its language.
 #[derive(Clone, Copy)]
-struct Place {
+struct Position {
     depth: usize,
     is_rust: bool,
 }
@@ -101,7 +101,7 @@ impl<'a> Form<'a> {
     }
 }
 
-fn flatten(text: &str, path: String, place: Place, found: &mut Vec<Element>, cut: &mut bool) {
+fn flatten(text: &str, path: String, place: Position, found: &mut Vec<Element>, cut: &mut bool) {
     if found.len() >= ELEMENTS_MAX {
         *cut = true;
         return;
@@ -118,14 +118,20 @@ fn flatten(text: &str, path: String, place: Place, found: &mut Vec<Element>, cut
         let value = text.to_owned();
         return found.push(Element { path, value });
     };
-    let place = Place {
+    let place = Position {
         depth: place.depth + 1,
         is_rust,
     };
     parts_of(&form, &path, place, found, cut);
 }
 
-fn parts_of(form: &Form<'_>, path: &str, place: Place, found: &mut Vec<Element>, cut: &mut bool) {
+fn parts_of(
+    form: &Form<'_>,
+    path: &str,
+    place: Position,
+    found: &mut Vec<Element>,
+    cut: &mut bool,
+) {
     let at = |index: usize| (form.indexed)(path, index);
     let mut index = 0;
     // Index in `found` where the last element begins. In Fortran arrays the repetition of an element
