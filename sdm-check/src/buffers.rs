@@ -3,8 +3,7 @@
 use sdm_mpi::usage::{BUFFERS, LARGE_COUNT};
 
 use crate::life::kind_of;
-use crate::matching::plain;
-use crate::prototypes::{Parameter, Prototype};
+use crate::prototypes::{Parameter, Prototype, plain};
 
 /// The text of an error about what a rank sends to itself.
 const ITSELF: &str = "the rank sends %s to itself and receives %s from itself";

@@ -141,14 +141,16 @@ fn completion(function: &Prototype) -> Option<(String, String)> {
 
 /// The C statements that give a call a status of its own if the program passes `MPI_STATUS_IGNORE`.
 pub(crate) fn own_status(status: &str) -> String {
-    format!("MPI_Status own_status; if ({status} == MPI_STATUS_IGNORE) {status} = &own_status;\n")
+    format!(
+        "MPI_Status own_status; call.is_ignored = {status} == MPI_STATUS_IGNORE; if (call.is_ignored) {status} = &own_status;\n"
+    )
 }
 
 /// The C statements that give a call statuses of its own, if the program passes `MPI_STATUSES_IGNORE` and a receive
 /// from any source is pending.
 fn own_statuses(statuses: &str, count: &str) -> String {
     format!(
-        "MPI_Status few_statuses[64], *more_statuses = NULL;\n\
+        "MPI_Status few_statuses[64], *more_statuses = NULL; call.is_ignored = {statuses} == MPI_STATUSES_IGNORE;\n\
          if ({statuses} == MPI_STATUSES_IGNORE && pending_count && {count} > 64) more_statuses = malloc({count} * sizeof *more_statuses);\n\
          if ({statuses} == MPI_STATUSES_IGNORE && pending_count && ({count} <= 64 || more_statuses)) {statuses} = more_statuses ? more_statuses : few_statuses;\n"
     )

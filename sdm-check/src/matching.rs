@@ -3,8 +3,9 @@
 
 use sdm_mpi::usage::{FILE_COLLECTIVES, LARGE_COUNT, OBJECT_COLLECTIVES, UNMATCHED};
 
+use crate::buffers::significant;
 use crate::life::{kind_of, own_status};
-use crate::prototypes::Prototype;
+use crate::prototypes::{Prototype, plain};
 
 /// The functions that send, each with the time at which its message is sent.
 const SENDS: [(&str, Kind); 12] = [
@@ -64,18 +65,18 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
             "prepared(&call, {number}, *request, comm, 1, source, tag, buf, count, datatype)"
         ),
         (None, "Irecv") => {
-            format!("posted(&call, {number}, *request, comm, source, tag, count, datatype)")
+            format!("posted(&call, {number}, *request, comm, source, tag, buf, count, datatype)")
         }
         (None, "Recv") => {
             format!(
-                "received(&call, {number}, comm, source, tag, status, status == &own_status, buf, count, datatype)"
+                "received(&call, {number}, comm, source, tag, status, call.is_ignored, buf, count, datatype)"
             )
         }
         (None, "Sendrecv") => format!(
-            "sent(&call, {number}, comm, dest, sendtag, sendcount, sendtype), received(&call, {number}, comm, source, recvtag, status, status == &own_status, recvbuf, recvcount, recvtype)"
+            "sent(&call, {number}, comm, dest, sendtag, sendcount, sendtype), received(&call, {number}, comm, source, recvtag, status, call.is_ignored, recvbuf, recvcount, recvtype)"
         ),
         (None, "Sendrecv_replace") => format!(
-            "sent(&call, {number}, comm, dest, sendtag, count, datatype), received(&call, {number}, comm, source, recvtag, status, status == &own_status, buf, count, datatype)"
+            "sent(&call, {number}, comm, dest, sendtag, count, datatype), received(&call, {number}, comm, source, recvtag, status, call.is_ignored, buf, count, datatype)"
         ),
         _ => return (String::new(), opened(function)),
     };
@@ -220,8 +221,7 @@ fn opened(function: &Prototype) -> String {
     if !name.starts_with('I') || !has("request") || !has("comm") || name.ends_with("_c") {
         return String::new();
     }
-    let plain = plain(name);
-    let memory = match plain.as_str() {
+    let memory = match plain(name).as_str() {
         "bcast" => "memory_of(buffer, count, datatype), !is_root(comm, root)".to_owned(),
         "reduce" => "is_root(comm, root) ? memory_of(recvbuf, count, datatype) : (struct extent){0}, 1".to_owned(),
         "allreduce" | "scan" | "exscan" => "memory_of(recvbuf, count, datatype), 1".to_owned(),
@@ -229,12 +229,24 @@ fn opened(function: &Prototype) -> String {
             "memory_of(recvbuf, recvcount * group_size(comm), recvtype), 1".to_owned()
         }
         "gather" => "is_root(comm, root) ? memory_of(recvbuf, recvcount * group_size(comm), recvtype) : (struct extent){0}, 1".to_owned(),
-        "scatter" => "recvbuf != MPI_IN_PLACE ? memory_of(recvbuf, recvcount, recvtype) : (struct extent){0}, 1".to_owned(),
+        "gatherv" => "is_root(comm, root) ? memory_of_parts(recvbuf, recvcounts, displs, group_size(comm), recvtype) : (struct extent){0}, 1".to_owned(),
+        "allgatherv" => "memory_of_parts(recvbuf, recvcounts, displs, group_size(comm), recvtype), 1".to_owned(),
+        "alltoallv" => "memory_of_parts(recvbuf, recvcounts, rdispls, group_size(comm), recvtype), 1".to_owned(),
+        "reduce_scatter" => "memory_of(recvbuf, recvcounts[rank_in(comm)], datatype), 1".to_owned(),
+        "reduce_scatter_block" => "memory_of(recvbuf, recvcount, datatype), 1".to_owned(),
+        "scatter" | "scatterv" => "recvbuf != MPI_IN_PLACE ? memory_of(recvbuf, recvcount, recvtype) : (struct extent){0}, 1".to_owned(),
         _ => String::new(),
     };
-    let (is_sent, sent) = match plain.as_str() {
+    let (is_sent, sent) = match plain(name).as_str() {
         "reduce" | "allreduce" | "scan" | "exscan" => ("1", "count, datatype"),
-        "gather" | "gatherv" | "allgather" | "allgatherv" => ("1", "sendcount, sendtype"),
+        "reduce_scatter" => ("1", "all_of(recvcounts, group_size(comm)), datatype"),
+        "reduce_scatter_block" => ("1", "recvcount * group_size(comm), datatype"),
+        "gather"
+        | "gatherv"
+        | "allgather"
+        | "allgatherv"
+        | "neighbor_allgather"
+        | "neighbor_allgatherv" => ("1", "sendcount, sendtype"),
         "alltoall" => ("1", "sendcount * group_size(comm), sendtype"),
         "scatter" => (
             "is_root(comm, root)",
@@ -249,10 +261,46 @@ fn opened(function: &Prototype) -> String {
     if !memory.is_empty() {
         text.push_str(&format!("open_request(&call, *request, {memory});\n"));
     }
+    text.push_str(&lists(function));
     match text.is_empty() {
         true => text,
         false => format!("if (rc == MPI_SUCCESS && !is_inter(comm)) {{ {text} }}\n"),
     }
+}
+
+/// The same for the arrays of counts and displacements, and for what is sent by them. Those of neighbours have as many
+/// elements as there are neighbours, which is not looked up.
+fn lists(function: &Prototype) -> String {
+    let has = |wanted: &str| function.names().any(|it| it == wanted);
+    let (name, mut text) = (plain(&function.name), String::new());
+    let displs = match name.as_str() {
+        "alltoallv" => "sdispls",
+        "scatterv" => "displs",
+        _ => "",
+    };
+    if !displs.is_empty() {
+        let guard = significant(function, "sendbuf");
+        text.push_str(&format!(
+            "{guard}if (sendbuf != MPI_IN_PLACE) open_more(&call, *request, SENT_BIT, memory_of_parts(sendbuf, sendcounts, {displs}, group_size(comm), sendtype));\n"
+        ));
+    }
+    for (number, list) in [
+        (0, "sendcounts"),
+        (1, "sdispls"),
+        (2, "recvcounts"),
+        (3, "rdispls"),
+        (3, "displs"),
+    ] {
+        let is_sent = list.starts_with('s') || (list == "displs" && name == "scatterv");
+        let side = if is_sent { "sendbuf" } else { "recvbuf" };
+        if has(list) && !name.contains("neighbor") {
+            let guard = significant(function, side);
+            text.push_str(&format!(
+                "{guard}if ({side} != MPI_IN_PLACE) open_list(&call, *request, {number}, {list}, group_size(comm));\n"
+            ));
+        }
+    }
+    text
 }
 
 /// The same for an access to a window that has a request: its origin buffer, and that of the result.
@@ -340,11 +388,4 @@ pub(crate) fn alike(function: &Prototype) -> String {
         _ => "(struct parts){0}",
     };
     values.to_owned()
-}
-
-/// The operation of a function and of its nonblocking, persistent and large-count variants: `gather` for `Igather_c`.
-pub(crate) fn plain(name: &str) -> String {
-    let name = name.trim_end_matches("_c").trim_end_matches("_init");
-    let name = name.strip_prefix('I').unwrap_or(name);
-    name.to_ascii_lowercase()
 }

@@ -130,6 +130,13 @@ fn parameter(text: &str) -> Option<Parameter> {
     })
 }
 
+/// The operation of a function and of its nonblocking, persistent and large-count variants: `gather` for `Igather_c`.
+pub(crate) fn plain(name: &str) -> String {
+    let name = name.trim_end_matches("_c").trim_end_matches("_init");
+    let name = name.strip_prefix('I').unwrap_or(name);
+    name.to_ascii_lowercase()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,8 +3,7 @@
 
 use sdm_mpi::usage::MAKES_ON_COMMUNICATOR;
 
-use crate::matching::plain;
-use crate::prototypes::Prototype;
+use crate::prototypes::{Prototype, plain};
 
 /// Collective functions that return at no rank before all ranks have called them.
 const WAITS_FOR_ALL: [&str; 9] = [
@@ -141,8 +140,9 @@ pub(crate) fn order(function: &Prototype) -> String {
     } else if ORDERS.contains(&name)
         || SHARED.iter().any(|it| has(it)) && !LOCAL.contains(&name) && !has("target_rank")
     {
-        // A call that only receives gives no other rank an order.
-        let tells = if name == "Recv" { "" } else { " activity++;" };
+        // A call that only receives or waits gives no other rank an order.
+        let is_silent = ["Recv", "Irecv", "Wait", "Waitall"].contains(&name);
+        let tells = if is_silent { "" } else { " activity++;" };
         text.push_str(&format!("communications++;{tells}\n"));
     }
     text

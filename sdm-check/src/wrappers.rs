@@ -13,8 +13,8 @@ use sdm_mpi::usage::{
 
 use crate::buffers;
 use crate::life::{kind_of, life};
-use crate::matching::{self, plain};
-use crate::prototypes::{Parameter, Prototype};
+use crate::matching;
+use crate::prototypes::{Parameter, Prototype, plain};
 use crate::windows;
 
 const CORE: &str = include_str!("c/core.h");

@@ -3,7 +3,7 @@
  * ranks where they are between the same two fences, or in one epoch of MPI_Win_post, or under shared locks and neither rank has communicated
  * since the same call in which all ranks have waited for all. Reads do not conflict with each other, nor accumulations of one operator and
  * one type. */
-enum { ACCESSES_MAX = 16384, ORIGINS_MAX = 256, UNITS_MAX = 1024, VERDICTS_MAX = 256, PAIRS_MAX = 1 << 22, PLACES_MAX = 64, TURNS_MAX = 4096, NOBODY = -1 };
+enum { ACCESSES_MAX = 16384, ORIGINS_MAX = 256, UNITS_MAX = 1024, VERDICTS_MAX = 256, PAIRS_MAX = 1 << 22, PLACES_MAX = 64, TURNS_MAX = 4096 };
 enum access_kind { READS, WRITES, ACCUMULATES };
 enum access_mode { ALONE, FENCED, SHARED, POSTED };
 

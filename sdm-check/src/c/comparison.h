@@ -88,7 +88,7 @@ static void tell_races(struct call *call, const struct stream *own, const struct
         uint64_t sent_at;
         memcpy(&sent_at, times + it->number * sizeof sent_at, sizeof sent_at);
         void *place = (void *)(uintptr_t)it->site, *other = (void *)(uintptr_t)it->other_site;
-        if (sent_at && (sent_at < it->time || (it->is_alone && !is_known_elsewhere)))
+        if (it->peer >= 0 && sent_at && (sent_at < it->time || (it->is_alone && !is_known_elsewhere)))
             report(call, RACE, place, "%s from MPI_ANY_SOURCE at {%p} has got a message of %d, and could have got that of %d with tag %d, for which %s at {%p} waits",
                    function_name(it->function), place, it->peer, own->peer, own->tag, function_name(it->other_function), other);
     }

@@ -25,8 +25,8 @@ struct call {
     const char *name;
     void *from;
     enum caller caller;
-    /* An error of it was told. And it is a ready send. */
-    int is_told, is_ready;
+    /* An error of it was told. It is a ready send. And the program does not want its status. */
+    int is_told, is_ready, is_ignored;
     /* A receive: when it began. */
     uint64_t time;
 };
@@ -195,7 +195,7 @@ static inline int enter(struct call *call, const char *name, int is_profiling, v
 {
     call->name = name;
     call->from = from;
-    call->is_told = call->is_ready = 0;
+    call->is_told = call->is_ready = call->is_ignored = 0;
     call->time = 0;
     call->caller = caller_of(from);
     if (call->caller == INTERNAL) {

@@ -275,8 +275,7 @@ static void pre_Startall(struct call *call, int count, MPI_Request *requests)
 static void pre_Request_free(struct call *call, MPI_Request *request)
 {
     (void)call;
-    close_request(HANDLE(*request));
-    close_request(HANDLE(*request) ^ (uint64_t)1 << SENT_BIT);
+    close_all(NULL, HANDLE(*request));
     free_pending(HANDLE(*request));
 }
 
@@ -286,8 +285,7 @@ static void post_Request_get_status(struct call *call, int rc, MPI_Request reque
     (void)call, (void)status;
     if (rc != MPI_SUCCESS || !*flag)
         return;
-    close_request(HANDLE(request));
-    close_request(HANDLE(request) ^ (uint64_t)1 << SENT_BIT);
+    close_all(NULL, HANDLE(request));
 }
 
 /* Point to point. In strict mode a send that receives, too, waits for its receiver. */

@@ -243,3 +243,18 @@ static struct extent memory_of(const void *buffer, int count, MPI_Datatype type)
     const struct block *all = it.layout->blocks;
     return (struct extent){(char *)buffer + all[0].low, (char *)buffer + (count - 1) * extent + all[it.layout->count - 1].high, it.layout, count, count > 1 ? extent : 0};
 }
+
+/* The parts of all ranks; empty where they do not follow each other. */
+static struct extent memory_of_parts(const void *buffer, const int *counts, const int *displs, int size, MPI_Datatype type)
+{
+    MPI_Aint low, extent;
+    long long sum = 0;
+    for (int i = 0; i < size; i++) {
+        if (counts[i] && displs[i] != displs[0] + sum)
+            return (struct extent){0};
+        sum += counts[i];
+    }
+    if (!buffer || sum <= 0 || sum > INT32_MAX || PMPI_Type_get_extent(type, &low, &extent))
+        return (struct extent){0};
+    return memory_of((const char *)buffer + displs[0] * extent, sum, type);
+}

@@ -3,7 +3,7 @@
  * their lists against each other. Nothing is sent before.
  *
  * Where the order is not known for certain nothing is said: `unmatched` for all of this rank, `is_broken` for one list. */
-enum { STREAMS_MAX = 16384, RUNS_MAX = 256, PENDING_MAX = 1024, PAIRED_MAX = 128, IS_PAIR = -2, IS_EDGE = -3, TIMES_MAX = 64, RACES_MAX = 8, WILDCARDS_MAX = 64 };
+enum { STREAMS_MAX = 16384, RUNS_MAX = 256, PENDING_MAX = 1024, PAIRED_MAX = 128, IS_PAIR = -2, IS_EDGE = -3, TIMES_MAX = 64, RACES_MAX = 8, WILDCARDS_MAX = 64, NOBODY = -1 };
 
 struct message {
     struct signature signature;
@@ -14,8 +14,9 @@ struct message {
     uint8_t is_any, is_ready, is_alone;
 };
 
-/* A receive from MPI_ANY_SOURCE, and the number of a message that another receive, which names its source, has got later. */
-struct race { uint64_t time, site, other_site, number; int32_t peer; uint16_t function, other_function; uint8_t is_alone; };
+/* A receive from MPI_ANY_SOURCE, and the number of a message that another receive, which names its source, has got later. While the first
+ * one is not complete, `order` is its own, and nobody knows whose message it gets. */
+struct race { uint64_t time, site, other_site, number, order; int32_t peer; uint16_t function, other_function; uint8_t is_alone; };
 
 struct stream {
     uint64_t comm, total, last;
@@ -37,7 +38,7 @@ static int wildcard_count;
 
 /* A receive whose sender is not known before it is complete, or a request that can be started. */
 struct pending {
-    uint64_t request, order, name;
+    uint64_t request, order, name, activity;
     MPI_Comm comm;
     struct message message;
     struct extent memory;
@@ -47,7 +48,7 @@ struct pending {
 };
 
 static struct stream *streams[4096];
-static int stream_count, pending_count;
+static int stream_count, pending_count, open_race_count;
 static struct pending pending[PENDING_MAX];
 static uint64_t order;
 static pthread_mutex_t messages_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -86,10 +87,9 @@ static void keep_time(struct stream *it, uint64_t time)
         it->times[it->total] = time;
 }
 
-static struct content content_of(const void *buffer, const MPI_Status *status, int count, MPI_Datatype type)
+static struct content content_of(struct extent memory, const MPI_Status *status)
 {
     enum { LENGTH_MAX = 256 };
-    struct extent memory = memory_of(buffer, count, type);
     struct content it = {1, 0};
     int length = 0;
     PMPI_Get_count(status, MPI_BYTE, &length);
@@ -137,7 +137,7 @@ static int may_say(const struct wildcard *one, const struct stream *it, uint64_t
  * the list was received. */
 static void keep_races(struct stream *it, const struct message *message)
 {
-    if (!it->races && wildcard_count)
+    if (!it->races && (wildcard_count || pending_count))
         it->races = calloc(RACES_MAX, sizeof *it->races);
     for (int i = 0; i < wildcard_count && i < WILDCARDS_MAX && it->races; i++) {
         struct wildcard *one = &wildcards[i];
@@ -145,8 +145,31 @@ static void keep_races(struct stream *it, const struct message *message)
         /* Nothing of what this rank has done since could have had the message sent. */
         int is_alone = message->is_alone && one->activity == activity;
         if (fits && !may_say(one, it, message->site) && it->last < one->order && it->race_count < RACES_MAX && it->total < TIMES_MAX)
-            it->races[it->race_count++] = (struct race){one->time, one->site, message->site, it->total, one->peer, one->function, message->function, is_alone};
+            it->races[it->race_count++] = (struct race){one->time, one->site, message->site, it->total, 0, one->peer, one->function, message->function, is_alone};
     }
+    /* Which source this one names cannot depend on a receive that is not complete. */
+    for (int i = 0; i < pending_count && it->races; i++) {
+        const struct pending *one = &pending[i];
+        int fits = one->is_started && one->is_receive && one->peer == MPI_ANY_SOURCE && one->name == it->comm && (one->tag == it->tag || one->tag == MPI_ANY_TAG);
+        if (fits && it->last < one->order && it->race_count < RACES_MAX && it->total < TIMES_MAX) {
+            it->races[it->race_count++] = (struct race){one->message.time, one->message.site, message->site, it->total, one->order, NOBODY, one->message.function, message->function, message->is_alone};
+            open_race_count++;
+        }
+    }
+}
+
+/* A receive from any source has got the message of this one. */
+static void settle_races(const struct pending *one, int source)
+{
+    for (size_t slot = 0; slot < 4096 && open_race_count; slot++)
+        for (struct stream *it = streams[slot]; it; it = it->next)
+            for (int i = 0; i < it->race_count; i++)
+                if (it->races[i].order == one->order) {
+                    it->races[i].order = 0;
+                    it->races[i].peer = source == it->peer ? NOBODY : source;
+                    it->races[i].is_alone &= one->activity == activity;
+                    open_race_count--;
+                }
 }
 
 static int is_same(const struct message *a, const struct message *b)
@@ -167,6 +190,10 @@ static void add_message(MPI_Comm comm, int is_receive, int peer, int tag, struct
         keep_time(it, is_receive ? message.time : now());
     if (is_receive && tag >= 0 && !message.is_any)
         keep_races(it, &message);
+    /* A receive that names the source could have got this message in place of the one that it has got. */
+    for (int i = 0; message.is_any && i < it->race_count; i++)
+        open_race_count -= it->races[i].order != 0;
+    it->race_count = message.is_any ? 0 : it->race_count;
     it->total++;
     /* Of many lines one is told in place of the others. */
     if (last && is_same(last, &message) && (last->site == message.site || it->kept >= RUNS_MAX / 2) && (it->kept == 1 || at > it->last)) {
@@ -227,7 +254,7 @@ static void received(struct call *call, int function, MPI_Comm comm, int source,
     message.is_alone = !strcmp(call->name, "MPI_Recv");
     struct content own = {0};
     if (named || (wildcard_count && source != MPI_ANY_SOURCE))
-        own = content_of(buffer, status, count, type);
+        own = content_of(memory_of(buffer, count, type), status);
     pthread_mutex_lock(&messages_lock);
     content = own;
     add_message(comm, 1, status->MPI_SOURCE, status->MPI_TAG, message, ++order);
@@ -318,16 +345,20 @@ static void keep_pending(struct pending it)
 }
 
 /* A receive is posted, by a request. */
-static void posted(struct call *call, int function, MPI_Request request, MPI_Comm comm, int source, int tag, long long count, MPI_Datatype type)
+static void posted(struct call *call, int function, MPI_Request request, MPI_Comm comm, int source, int tag, const void *buffer, int count, MPI_Datatype type)
 {
     if (source == MPI_PROC_NULL || !is_matched())
         return;
     struct message message = message_of(call, function, count, type);
     pthread_mutex_lock(&messages_lock);
+    message.is_any = source == MPI_ANY_SOURCE;
+    message.is_alone = 1;
+    /* What it will receive is not known. */
+    content = (struct content){0, UINT64_MAX};
     if (source != MPI_ANY_SOURCE && tag != MPI_ANY_TAG)
         add_message(comm, 1, source, tag, message, ++order);
     else
-        keep_pending((struct pending){HANDLE(request), ++order, name_of(comm), comm, message, {0}, NULL, source, tag, 1, 0, 1});
+        keep_pending((struct pending){HANDLE(request), ++order, name_of(comm), activity, comm, message, memory_of(buffer, count, type), NULL, source, tag, 1, 0, 1});
     pthread_mutex_unlock(&messages_lock);
 }
 
@@ -338,7 +369,7 @@ static void prepared(struct call *call, int function, MPI_Request request, MPI_C
         return;
     struct message message = message_of(call, function, count, type);
     pthread_mutex_lock(&messages_lock);
-    keep_pending((struct pending){HANDLE(request), 0, name_of(comm), comm, message, memory_of(buffer, count, type), call->name, peer, tag, is_receive, 1, 0});
+    keep_pending((struct pending){HANDLE(request), 0, name_of(comm), 0, comm, message, memory_of(buffer, count, type), call->name, peer, tag, is_receive, 1, 0});
     pthread_mutex_unlock(&messages_lock);
 }
 
@@ -386,6 +417,7 @@ static void start_pending(struct call *call, uint64_t request)
     if (it && it->is_persistent) {
         copy = *it;
         it->order = ++order;
+        it->activity = activity;
         it->is_started = 1;
         it->message.site = (uintptr_t)site(call);
         it->message.time = now();
@@ -409,11 +441,18 @@ static void complete_pending(uint64_t request, const MPI_Status *status)
     if (it && it->is_started) {
         it->is_started = 0;
         if (it->is_receive && (it->peer == MPI_ANY_SOURCE || it->tag == MPI_ANY_TAG)) {
-            wildcard_count = 0;
+            int is_ignored = current && current->is_ignored && it->peer == MPI_ANY_SOURCE && it->name;
+            wildcard_count = is_ignored ? wildcard_count : 0;
+            settle_races(it, status && status->MPI_SOURCE >= 0 ? status->MPI_SOURCE : NOBODY);
             if (!status)
                 unmatched = 1;
-            else if (status->MPI_SOURCE >= 0)
+            else if (status->MPI_SOURCE >= 0) {
                 add_pending(it, status->MPI_SOURCE, status->MPI_TAG);
+                /* When it has got its message is not known: not before it began. */
+                if (is_ignored && it->message.time)
+                    wildcards[wildcard_count++ % WILDCARDS_MAX] = (struct wildcard){it->name, it->order, it->message.time, it->message.site, it->activity, status->MPI_SOURCE, it->tag,
+                                                                                    it->message.function, content_of(it->memory, status)};
+            }
         }
         if (!it->is_persistent)
             *it = pending[--pending_count];

@@ -111,34 +111,51 @@ static void open_request(struct call *call, MPI_Request request, struct extent m
         open_memory(call, HANDLE(request), memory, is_receive);
 }
 
-/* A collective operation has a second buffer, which it sends. Accesses without a request have a number with bits that no handle has. */
-enum { SENT_BIT = 62 };
+/* A collective operation has a second buffer, which it sends, and arrays of counts and displacements, whose extents have LIST in place of a
+ * count. Accesses without a request have a number with bits that no handle has. */
+enum { LISTS_BIT = 57, SENT_BIT = 61, LIST = -1 };
+#define MORE_BITS ((uint64_t)0x1f << LISTS_BIT)
 #define ORIGIN_BITS ((uint64_t)0x5d << 56)
 static int sent_count;
 
-static void open_sent(struct call *call, MPI_Request request, const void *buffer, int count, MPI_Datatype type)
+static void open_more(struct call *call, MPI_Request request, int bit, struct extent memory)
 {
-    struct extent memory = {0};
-    if (depth == 1 && buffer != MPI_IN_PLACE)
-        memory = memory_of(buffer, count, type);
-    if (!memory.start)
+    if (depth != 1 || !memory.start)
         return;
     sent_count++;
-    open_memory(call, HANDLE(request) ^ (uint64_t)1 << SENT_BIT, memory, 0);
+    open_memory(call, HANDLE(request) ^ (uint64_t)1 << bit, memory, 0);
 }
 
-static struct open close_request(uint64_t request)
+static void open_sent(struct call *call, MPI_Request request, const void *buffer, int count, MPI_Datatype type)
+{
+    if (buffer != MPI_IN_PLACE)
+        open_more(call, request, SENT_BIT, memory_of(buffer, count, type));
+}
+
+static void open_list(struct call *call, MPI_Request request, int number, const int *values, int count)
+{
+    if (values)
+        open_more(call, request, LISTS_BIT + number, (struct extent){.start = (char *)values, .end = (char *)(values + count), .count = LIST});
+}
+
+/* Of those whose numbers differ from that of the request only in the bits of `more`. */
+static struct open close_first(uint64_t request, uint64_t more)
 {
     struct open it = {0};
     pthread_mutex_lock(&open_lock);
     for (int i = 0; i < open_count; i++)
-        if (open_requests[i].request == request) {
+        if (!((open_requests[i].request ^ request) & ~more)) {
             it = open_requests[i];
             memmove(&open_requests[i], &open_requests[i + 1], (--open_count - i) * sizeof *open_requests);
             break;
         }
     pthread_mutex_unlock(&open_lock);
     return it;
+}
+
+static struct open close_request(uint64_t request)
+{
+    return close_first(request, 0);
 }
 
 /* An open buffer is that of an access to a window. False where it is not kept. */
@@ -159,7 +176,18 @@ static int set_window(uint64_t request, uint64_t window)
 static void check_unchanged(struct call *call, struct open open, const char *until)
 {
     if (open.sum && depth == 1 && is_there(open.memory) && sum_of(open.memory) != open.sum)
-        report(call, CHANGED, open.site, "the send buffer of %s at {%p} was changed before this: it is MPI's until %s", open.maker, open.site, until);
+        report(call, CHANGED, open.site, "%s of %s at {%p} was changed before this: it is MPI's until %s", open.memory.count == LIST ? "an array of counts or displacements" : "the send buffer", open.maker, open.site, until);
+}
+
+/* Closes all of a request; without a call nothing is checked. */
+static void close_all(struct call *call, uint64_t request)
+{
+    struct open it;
+    do {
+        it = close_first(request, sent_count ? MORE_BITS : 0);
+        if (call)
+            check_unchanged(call, it, "the request is complete");
+    } while (it.maker && sent_count);
 }
 
 /* The accesses to a window are complete at this rank; gives how many of them have no request. */
@@ -180,9 +208,7 @@ static void completed(struct call *call, uint64_t before, MPI_Request after, con
     if (before == HANDLE(MPI_REQUEST_NULL))
         return;
     complete_pending(before, status);
-    check_unchanged(call, close_request(before), "the request is complete");
-    if (sent_count)
-        check_unchanged(call, close_request(before ^ (uint64_t)1 << SENT_BIT), "the request is complete");
+    close_all(call, before);
     if (HANDLE(after) == before) {
         pthread_mutex_lock(&objects_lock);
         struct object *it = find(REQUEST, before);

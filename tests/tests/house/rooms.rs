@@ -50,7 +50,7 @@ const MPI_NAMES: &[(&str, usize, &str)] = &[
     ("sdm-check/src/windows.rs", 3, "C source that is generated"),
     (
         "sdm-check/src/matching.rs",
-        13,
+        15,
         "C source that is generated",
     ),
     ("sdm-check/src/buffers.rs", 13, "C source that is generated"),

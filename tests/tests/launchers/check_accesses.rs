@@ -5,10 +5,12 @@ use super::check_parts::{hold, hold_right};
 const SOURCE: &str = "mpi_accesses.c";
 
 /// The errors in `mpi_accesses.c`: the function, the number, a part of the line, and the ranks.
-const WRONG: [(&str, u32, &str, &str); 13] = [
+const WRONG: [(&str, u32, &str, &str); 15] = [
     ("row_and_column", 201, "MPI_Irecv(&grid[2][0]", "0-1-2"),
     ("column_changes", 204, "/* of a column */", "0-1-2"),
     ("sum_changes", 204, "/* of a sum */", "0-1-2"),
+    ("list_changes", 204, "/* of a list */", "0-1-2"),
+    ("part_is_sent", 201, "MPI_Sendrecv(others + 2", "0-1-2"),
     (
         "columns_of_window",
         603,
@@ -70,7 +72,12 @@ fn wrong_accesses_are_reported_at_their_lines() {
 fn right_accesses_cause_no_report() {
     hold_right(
         SOURCE,
-        &["right_columns", "right_windows", "right_requests"],
+        &[
+            "right_columns",
+            "right_lists",
+            "right_windows",
+            "right_requests",
+        ],
     );
 }
 
@@ -81,7 +88,9 @@ fn race_of_any_source_is_reported() {
         ("any_before_probed", 504, "MPI_ANY_SOURCE, 36", ""),
         ("any_before_other", 504, "MPI_ANY_SOURCE, 39", ""),
         ("any_before_named", 504, "MPI_ANY_SOURCE, 30", "0"),
+        ("any_posted_before_named", 504, "MPI_ANY_SOURCE : 1", "0"),
     ];
     hold(SOURCE, &rows);
     hold_right(SOURCE, &["any_before_synchronous"]);
+    hold_right(SOURCE, &["named_posted_before_any"]);
 }
