@@ -29,7 +29,7 @@ pub enum By {
     PlainGdbs,
 }
 
-/// A job of Open MPI's, with the breakpoint at which its ranks are to stop.
+/// A job of Open MPI, with the breakpoint at which its ranks are to stop.
 pub struct Job<'a> {
     /// The program.
     pub program: &'a Path,

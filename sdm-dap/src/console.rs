@@ -105,7 +105,7 @@ impl fmt::Debug for Console {
 }
 
 impl Console {
-    /// A new console for these tasks, which is also shown on pages.
+    /// Creates the console for these tasks. The live web pages of the session also show its output, through `news`.
     pub(crate) fn new(
         now: Instant,
         (tasks, attached): (IdSet, bool),

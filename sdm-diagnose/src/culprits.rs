@@ -25,7 +25,7 @@ pub struct Guilty {
     pub place: String,
 }
 
-/// The ranks to blame. If no single rank is to blame, the ranks between which the error is.
+/// The ranks to blame. If no particular rank is to blame, the ranks between which the error is.
 pub(super) fn guilty(
     (samples, still, polls): (&[Probes], &[SamePlace], &BTreeMap<String, IdSet>),
     verdict: &Verdict,

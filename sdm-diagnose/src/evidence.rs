@@ -359,7 +359,7 @@ fn names_rank(role: ArgumentRole) -> bool {
     matches!(role, R::Source | R::Destination | R::Root | R::Target)
 }
 
-/// The text for a wait for a resource: `the lock on /scratch/x is held by 4711 (solver)`.
+/// The text for a wait for a resource: `in flock, for the lock on /scratch/x: process 4711 (solver)`.
 fn resource_text(resource: &ResourceWait) -> String {
     let holders = resource.holders.iter().map(|holder| {
         let state = match holder.letter {

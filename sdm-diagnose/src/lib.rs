@@ -225,10 +225,11 @@ pub struct Diagnosis {
     pub step: Step,
     /// The cause that the diagnosis reports.
     pub cause: Cause,
-    /// The ranks to which the error is attributed, with their calls. These are the ranks to blame or, if no single rank
-    /// is to blame, the ranks between which the error is.
+    /// The ranks to which the error is attributed, with their calls. These are the ranks to blame or, if no
+    /// particular rank is to blame, the ranks between which the error is.
     pub guilty: Vec<Guilty>,
-    /// The tasks to blame, if the verdict is proved. Empty if no single task is to blame.
+    /// The tasks to blame, if the verdict is proved: several if either side of a mismatch may be at fault. Empty if no
+    /// particular task is to blame.
     pub suspects: IdSet,
     /// The tasks that can go on, and that others wait for.
     pub held_up_by: IdSet,

@@ -11,7 +11,7 @@ pub(super) struct Verdict {
     pub(super) cause: Cause,
     pub(super) text: String,
     pub(super) suspects: IdSet,
-    /// The ranks between which the error is, if no single rank is to blame.
+    /// The ranks between which the error is, if no particular rank is to blame.
     pub(super) between: IdSet,
     pub(super) held_up_by: IdSet,
 }

@@ -216,7 +216,7 @@ pub(crate) fn load(library: &Path) -> Result<*mut c_void> {
     // process of its own.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
     if handle.is_null() {
-        // SAFETY: a string of the loader's, or null.
+        // SAFETY: the argument is a string of the loader, or null.
         let why = unsafe { text(libc::dlerror()) };
         bail!("load {}: {why}", printable_name(library));
     }
@@ -225,7 +225,7 @@ pub(crate) fn load(library: &Path) -> Result<*mut c_void> {
 
 /// Finds a function in a library.
 pub(crate) fn symbol(handle: *mut c_void, name: &CStr) -> Result<*mut c_void> {
-    // SAFETY: the handle is one of dlopen's.
+    // SAFETY: the handle was returned by dlopen.
     let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
     if found.is_null() {
         bail!(
@@ -236,7 +236,7 @@ pub(crate) fn symbol(handle: *mut c_void, name: &CStr) -> Result<*mut c_void> {
     Ok(found)
 }
 
-/// A string of C's, on one line and without tabs; empty for null.
+/// The text of a C string, on one line and without tabs; empty for null.
 ///
 /// # Safety
 /// `string` must be null or a null-terminated string.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of names in one list.
 const NAMES_MAX: usize = 1 << 20;
-/// Maximum number of bytes of all names together: a short list can stand for many long names.
+/// Maximum number of bytes of the names of one pattern: a short pattern can stand for many long names.
 const NAMES_BYTES_MAX: usize = 64 << 20;
 /// Maximum number of digits of a number. Every such number fits into a `u64`.
 const DIGITS_MAX: usize = 18;
@@ -186,7 +186,7 @@ impl HostPattern {
     }
 }
 
-/// Total length of all names, in bytes; `None` if it exceeds [`NAMES_BYTES_MAX`].
+/// Total length of these names, in bytes; `None` if it exceeds a `usize`.
 fn bytes_of(names: &[String]) -> Option<usize> {
     let mut lengths = names.iter().map(String::len);
     lengths.try_fold(0_usize, usize::checked_add)

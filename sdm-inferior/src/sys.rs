@@ -1,5 +1,5 @@
-//! The only unsafe code of this crate: a SIGSTOP for a process when a pipe's other end closes, a timer for SIGCONT, and
-//! the fork of the warden.
+//! The only unsafe code of this crate. The kernel sends a process SIGSTOP when a pipe's other end closes. A timer sends
+//! this process SIGCONT at an interval. A fork makes the warden, a copy of the server that cleans up after its death.
 #![allow(unsafe_code)]
 
 use std::io;

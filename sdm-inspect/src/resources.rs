@@ -155,7 +155,8 @@ enum PipeEnd {
     Write,
 }
 
-/// A descriptor's file, pipe or connection, and the holders of its other end; `None` if it is not known.
+/// The data or room that a process waits for at a descriptor, as text, and the holders of the other end. `None` if the
+/// descriptor is no pipe, TCP connection or local socket, or cannot be read.
 fn stream(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
     pipe(pid, descriptor, wanted)
         .or_else(|| connection(pid, descriptor, wanted))

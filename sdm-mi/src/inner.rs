@@ -1,4 +1,4 @@
-//! Answers of MI commands inside a command line of gdb's: `with print elements 9 -- interpreter-exec mi3
+//! Answers of MI commands inside a command line of gdb: `with print elements 9 -- interpreter-exec mi3
 //! "-stack-..."`.
 
 use super::{Record, ResultClass};

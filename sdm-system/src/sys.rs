@@ -31,8 +31,8 @@ pub fn goes_with_its_parent(command: &mut Command) {
     signal_at_parents_end(command, Signal::SIGKILL);
 }
 
-/// Runs the command in a session of its own, which signals of the terminal do not reach. The kernel sends the process
-/// `at_parents_end` when the thread that starts it ends, unless the process changes that.
+/// Makes `command` start its process in a new session, which signals of the terminal do not reach. When the thread that
+/// starts the process ends, the kernel sends the process `at_parents_end`, unless the process changes that setting.
 pub fn in_own_session(command: &mut Command, at_parents_end: Signal) {
     // The signal is asked for first: the kernel resumes a stopped process that it has left without a parent, but only
     // in the parent's own group.

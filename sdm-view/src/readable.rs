@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-/// Suffixes of GCC's and LLVM's for parts and clones of a function; a number may follow each.
+/// Suffixes of the names that GCC and LLVM give to parts and clones of a function; a number may follow each.
 const CLONES: [&str; 9] = [
     ".constprop",
     ".isra",
@@ -15,9 +15,9 @@ const CLONES: [&str; 9] = [
     ".clone",
     ".ipa",
 ];
-/// Regions of OpenMP and OpenACC in names of GCC's; a number follows each.
+/// Marks of OpenMP and OpenACC regions in function names that GCC generates; a number follows each.
 const REGIONS: [(&str, &str); 2] = [("._omp_fn", "OpenMP"), ("._oacc_fn", "OpenACC")];
-/// Regions in names of LLVM's.
+/// Suffixes of OpenMP regions in function names that LLVM generates; a number may follow.
 const LLVM_REGIONS: [&str; 2] = [".omp_outlined", ".omp_outlined_debug__"];
 
 /// A function's name as a person reads it: `main._omp_fn.0` is `main [OpenMP region 0]`, `solve.constprop.0` is `solve`.

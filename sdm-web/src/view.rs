@@ -18,7 +18,7 @@ const COLUMNS: usize = 72;
 /// Time limit at the end of a session for pages to receive the last records.
 const END_WAIT: Duration = Duration::from_secs(2);
 
-/// Shows a session in another view, and on pages.
+/// Shows a session in another view, and on its live web pages.
 pub struct WebView {
     inner: Box<dyn View>,
     records: JsonView<Lines>,

@@ -35,8 +35,9 @@ pub(crate) fn is_given_up() -> bool {
     GIVEN_UP.load(Ordering::SeqCst)
 }
 
-/// Abandons writes that are not read after a time, or `at_once` after a second request. Later writes go
-/// nowhere. Runs in a thread of its own, and returns once that is done.
+/// Waits until a write has made no progress for [`READ_WAIT`], or for [`LOOK`] with `at_once`: after a second signal to
+/// end. Abandons output from then on: later writes go nowhere. Interrupts `main` until the blocked write has ended, and
+/// returns. The caller runs it in a thread of its own.
 pub(crate) fn give_up(main: &Interrupt, at_once: bool) {
     let stands_since =
         |steps: u64| UNDER_WAY.load(Ordering::SeqCst) > 0 && STEPS.load(Ordering::SeqCst) == steps;

@@ -1,4 +1,4 @@
-//! A session under test: every event is entered and checked against the accounting law.
+//! A session under test. Every event is entered into a ledger, which checks the accounting law (the module `ledger`).
 
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;

@@ -6,7 +6,7 @@ use sdm_benches::launched::{BEHIND_INIT, By, Job};
 use sdm_benches::program;
 use sdm_benches::table::Table;
 
-/// Jobs of Open MPI's, started in four ways by turns.
+/// Jobs of Open MPI, started in four ways by turns.
 #[derive(clap::Parser)]
 struct Arguments {
     /// Numbers of ranks

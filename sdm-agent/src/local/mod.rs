@@ -411,7 +411,8 @@ fn last_of(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The processes of a job. For processes that a launcher has started, the launcher's state and end are reported.
+/// The processes of a job. A process that a launcher has started gets the launcher's state and end. While the launcher
+/// runs, a process whose pid is known gets its own state.
 fn processes(order: &Order, state: &State, ranks: &mut Ranks) -> Vec<Process> {
     let of = |started| process(started, &order.host);
     let is_launched = order.copies != order.processes || order.is_launched;

@@ -1,4 +1,4 @@
-//! The programs of the tasks, as seen from outside their debugger.
+//! Sends signals to the programs of tasks, and returns their pids and states, and their breakpoints for the next start.
 
 use nix::sys::signal::Signal;
 use sdm_debug::Program;

@@ -267,7 +267,7 @@ impl ConnectionString {
     }
 
     /// The `count`th alternative to an address that is in use: the port that much higher, or the path with that number
-    /// appended. `None` past the last port.
+    /// appended. `None` past the last port, and for an address without a port or path.
     pub(crate) fn stepped(&self, count: u16) -> Option<Self> {
         let mut other = self.clone();
         match self.scheme {

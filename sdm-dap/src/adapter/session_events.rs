@@ -13,7 +13,8 @@ use crate::jobs::Purpose;
 use crate::tasks::Condition;
 use crate::values::set_name;
 
-/// The exit code of a task that a signal has terminated, as a shell reports it: 128 plus the signal's number.
+/// The exit code of a task that a signal has terminated, as a shell reports it: 128 plus the signal's number. 128 for a
+/// signal that is not in the list.
 fn code_of(signal: &str) -> i64 {
     const NAMES: [(&str, i64); 12] = [
         ("SIGHUP", 1),

@@ -201,7 +201,7 @@ pub const INQUIRIES: [&str; 9] = [
 /// Functions for Fortran that gdb computes itself, from values.
 pub const COMPUTED: [&str; 6] = ["abs", "ceiling", "cmplx", "floor", "mod", "modulo"];
 
-/// True for the name of a function of gdb's for Fortran, in small or capital letters.
+/// True for the name of a function that gdb has for Fortran, in small or capital letters.
 #[must_use]
 pub fn is_gdb_function(name: &str) -> bool {
     let mut known = INQUIRIES.iter().chain(&COMPUTED);

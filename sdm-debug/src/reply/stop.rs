@@ -94,7 +94,7 @@ pub enum StopReason {
         /// The signal's meaning; empty if unknown.
         meaning: String,
     },
-    /// An error found by a tool that checks the program's memory.
+    /// An error found by a sanitizer, by Valgrind or by the MPI check.
     Finding(Box<Finding>),
 }
 
@@ -112,8 +112,8 @@ impl StopReason {
     }
 }
 
-/// An error that a sanitizer has found, without parts that differ between tasks in the same state (addresses, pids,
-/// values).
+/// An error that a sanitizer, Valgrind or the MPI check has found, without parts that differ between tasks in the same
+/// state (addresses, pids, values).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Finding {
     /// The tool that has found the error: `AddressSanitizer`.

@@ -15,7 +15,7 @@ pub struct Numbers {
     points: Vec<(u32, i64)>,
 }
 
-/// The property that a group of tasks shares.
+/// The number that the tasks of a group have in common: the same value, or the same distance from the own rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alike {
     /// The number minus the task's own rank.

@@ -1,7 +1,8 @@
 //! A PMIx server for the processes that a session starts on this node.
 //!
-//! Its standard input is a socket to which the session's servers of this node connect. It serves one job. It ends when
-//! all these servers have disconnected, including the one that started it. The messages are in [`sdm_foreign::wire`].
+//! Its standard input is a socket to which the session's servers of this node connect. It serves the first job
+//! of the session, and the jobs that its processes and tools spawn. It ends when all these servers have disconnected,
+//! including the one that started it. The messages are in [`sdm_foreign::wire`].
 
 mod answers;
 mod app;

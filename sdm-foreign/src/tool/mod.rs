@@ -24,7 +24,7 @@ use sdm_foreign::wire::{Frames, frame};
 use crate::messages;
 use out::tell;
 
-/// Maximum number of messages that wait for being read.
+/// Maximum number of messages that wait to be written to the parent process.
 const WAITING_MAX: usize = 1024;
 /// Approximate size of the lines of one message, in bytes.
 const PART_BYTES: usize = 512 << 10;

@@ -95,7 +95,7 @@ impl GdbFrame {
         }
     }
 
-    /// A frame of gdb's, for tests.
+    /// A frame as gdb reports it, for tests.
     #[cfg(test)]
     pub(crate) fn native(level: u32, function: &str, module: &str) -> Self {
         Self {

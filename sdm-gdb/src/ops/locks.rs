@@ -29,8 +29,9 @@ const OWNER: usize = 8;
 /// The lock or thread that a thread waits for, if it is in a locking or joining function; `user` indexes its
 /// innermost frame that the user wrote.
 ///
-/// The object is the argument that this frame passes to the function, as the source writes it. Without source it is
-/// the futex that the kernel reports.
+/// The object is the argument of the call, as the source writes it. The call is that of the innermost calling frame
+/// with a source line, or else, and for a call-once function, of the frame of `user`. Without source the object is the
+/// futex that the kernel reports.
 pub(super) async fn lock(
     gdb: &Gdb,
     thread: &ReadThread,

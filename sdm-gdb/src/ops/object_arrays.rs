@@ -99,7 +99,7 @@ fn is_class(object: &VarObject) -> bool {
     object.type_name.starts_with("Type __class_")
 }
 
-/// The variable object in a record of gdb's.
+/// The variable object in a record from gdb.
 pub(super) fn object_of(results: &Results) -> VarObject {
     VarObject {
         name: results.text("name").unwrap_or_default().to_owned(),

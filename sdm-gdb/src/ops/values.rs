@@ -74,8 +74,8 @@ async fn content(gdb: &Gdb, expression: &str, printed: &str) -> (u64, u64) {
     .unwrap_or_else(unknown)
 }
 
-/// Length and hash of a whole value; `None` if they cannot be found. For an array its memory is hashed. Memory with
-/// pointers is not meaningful, so gdb prints such a value in full.
+/// Length and hash of a whole value; `None` if they cannot be found. For an array without pointers its memory is
+/// hashed, for any other value the full text that gdb prints.
 async fn known_content(gdb: &Gdb, expression: &str, printed: &str) -> Option<(u64, u64)> {
     if is_array(printed) {
         return in_memory(gdb, expression).await;

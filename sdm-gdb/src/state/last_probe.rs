@@ -1,4 +1,5 @@
-//! A task's last complete probe.
+//! The state of a task at its last complete probe: stacks, processor time and data exchange. `diagnose` compares the
+//! next probe with it.
 
 use sdm_debug::probe::Within;
 use sdm_debug::reply::StackFrame;

@@ -175,7 +175,7 @@ impl Player {
         }
     }
 
-    /// Feeds one line of gdb's.
+    /// Feeds one line of gdb's output.
     fn feed(&mut self) {
         let line = match &mut self.source {
             Source::Lines(lines) => lines.pop_front(),

@@ -15,7 +15,7 @@ pub enum Target {
     Pids(Vec<i32>),
     /// A single number: a pid on this machine or a Slurm job; an error if a process and a job have this number.
     Number(i32),
-    /// A job or step of Slurm's.
+    /// A job or step of Slurm.
     Slurm {
         /// The job's number.
         job: u32,

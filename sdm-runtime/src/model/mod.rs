@@ -6,9 +6,9 @@
 //! ([`Model::number`], [`Model::id`]). Numbers are unique within one manager only.
 //!
 //! An error in an event becomes an error event of the manager. The erroneous part changes nothing; the rest of the
-//! event takes effect. Errors are unknown or taken ids, and values that a definition does not allow. If the state
-//! of elements may not follow their present one ([`states`]), all attributes that come with it are ignored for
-//! these elements.
+//! event takes effect. Examples of errors are unknown or taken ids, missing parents, values that a definition does not
+//! allow, and exceeded limits. If the state of elements may not follow their present one ([`states`]), all attributes
+//! that come with it are ignored for these elements.
 //!
 //! A listener has a queue, which is emptied by [`Model::poll`]. Between polls listeners can be added
 //! and dropped, and the model can be read and changed.

@@ -1,4 +1,5 @@
-//! `attach SET` and `detach SET` in a session with a running job.
+//! Attaches gdb to tasks of a session and detaches it: by `attach SET` and `detach SET`, and for a command that needs
+//! gdb.
 
 use sdm_debug::command::{AttachSpec, StartPoint};
 use sdm_debug::{Command, EndPolicy};

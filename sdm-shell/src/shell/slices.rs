@@ -258,7 +258,7 @@ fn last_section(expression: &str) -> Option<LastSlice> {
     last
 }
 
-/// True for output of gdb's that was cut: a section without bounds in numbers is not printed in pieces.
+/// True for output of gdb that was cut: a section without bounds in numbers is not printed in pieces.
 pub(super) fn is_cut(text: &str) -> bool {
     text.trim_end()
         .rsplit_once('\n')

@@ -1,4 +1,5 @@
-//! The order of the elements of containers that have none of their own, as a `std::unordered_map`.
+//! Arranges the elements of an unordered container, such as a `std::unordered_map`, in the order that they have in the
+//! reference.
 
 use std::collections::HashMap;
 

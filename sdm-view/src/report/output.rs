@@ -126,7 +126,8 @@ impl OutputLog {
         true
     }
 
-    /// A sentence for each kind of output of which only part is kept.
+    /// Describes the output that is not kept: the lines from the middle, and the ends of long lines. Empty if all is
+    /// kept.
     pub(super) fn cut(&self) -> Vec<String> {
         let mut cut = Vec::new();
         if self.dropped_lines > 0 {

@@ -55,8 +55,8 @@ pub(super) struct Web {
     opens_browser: bool,
 }
 
-/// Wraps a view so that its items are also shown on pages, and begins to accept browsers. Returns `view` unchanged
-/// without `--web`.
+/// Wraps a view so that its items are also shown on live web pages, and begins to accept browsers. Returns `view`
+/// unchanged without `--web`.
 ///
 /// # Errors
 /// No random numbers could be generated, or no thread could be started.

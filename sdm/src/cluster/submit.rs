@@ -110,8 +110,9 @@ fn named_here(program: String, args: &SubmitArgs, cluster: &Definition) -> Strin
     }
 }
 
-/// The options for the manager in the comments at the beginning of a batch script (`#SBATCH`, `#$`). None if the
-/// program is not a batch script with such options.
+/// The options for the manager in the comments at the beginning of a batch script (`#SBATCH`, `#$`). None
+/// without such options, for a cluster on another host, for a program named without `/`, and for a file that cannot be
+/// read.
 fn batch_script(
     program: &str,
     args: &SubmitArgs,

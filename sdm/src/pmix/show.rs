@@ -92,7 +92,8 @@ pub(super) fn document(lines: &[Line]) -> Value {
     part(lines, &mut at, depth)
 }
 
-/// Converts lines of one depth. The recursion ends because `depth` grows and is a byte.
+/// Converts the lines of one depth to JSON, with the deeper lines below them. The recursion ends because `depth` is a
+/// byte that grows.
 fn part(lines: &[Line], at: &mut usize, depth: u8) -> Value {
     let (mut fields, mut items) = (Map::<String, Value>::new(), Vec::new());
     // The values of keys that occur several times, which become arrays.

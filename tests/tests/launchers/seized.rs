@@ -178,7 +178,7 @@ fn crash_abort_or_early_exit_starts_one_gdb_for_its_rank() {
     }
 }
 
-/// The process of SDM's that traces the only rank of a batch.
+/// The process of SDM that traces the only rank of a batch.
 fn tracer_of(running: &Running<'_>) -> u32 {
     let shown = running.out.wait_line(0, "process ");
     let words = shown.split("process ").nth(1).expect("it was waited for");

@@ -10,7 +10,7 @@ use sdm_tests::sdm::{Done, Sdm};
 
 /// A wrapper that stays and passes on the program's exit code.
 const STAYS: &str = "\"$@\"\ncode=$?\nexit $code";
-/// A wrapper of Python's.
+/// A wrapper in Python.
 const PYTHON: &str = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]) % 256)";
 
 fn batch<'a>(place: &'a Place, launcher: &str, count: u32, gdb: &str) -> Sdm<'a> {

@@ -1,5 +1,5 @@
-//! Servers that die or are stopped, with real processes: the accounting law holds, the others answer, and every
-//! affected task is named.
+//! Servers that die or are stopped, with real processes. Each task of a command is answered, failed, missing or lost,
+//! and exactly one of these. The other servers answer, and every affected task is named.
 
 use std::time::{Duration, Instant};
 

@@ -11,7 +11,8 @@ use crate::text::last_text;
 
 /// The meaning of a stop.
 pub(super) enum Hit {
-    /// The task stops at the breakpoint of this owner, or at one that was set at gdb's console.
+    /// The task stops: at the breakpoint of this owner. Without an owner it stops for another reason, such as a signal,
+    /// or at a breakpoint that was set at gdb's console.
     Stops(Option<Owner>),
     /// No hit breakpoint makes the task stop.
     Passed,

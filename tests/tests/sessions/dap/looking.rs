@@ -384,7 +384,7 @@ fn arrays_are_fetched_in_pieces() {
 }
 
 fn offers_words(editor: &mut Editor<'_>) {
-    // Words of gdb's and of the program's.
+    // Words of gdb and of the program.
     let words = |editor: &mut Editor<'_>, text: &str| {
         let body = editor.ask(
             "completions",
