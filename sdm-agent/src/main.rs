@@ -130,8 +130,9 @@ fn run() -> Result<()> {
             return guard::run(io::stdin().lock()).context("cannot read messages of sdm-agent");
         }
         [word] if word == host_request::WORD => {
-            return host_request::answer(io::stdin().lock(), io::stdout().lock())
-                .context("cannot answer the request of the agent that uses this host");
+            return host_request::answer(io::stdin().lock(), io::stdout().lock()).context(
+                "cannot answer the request of the sdm-agent that manages jobs on this host",
+            );
         }
         _ => {}
     }

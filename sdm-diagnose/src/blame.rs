@@ -84,7 +84,7 @@ impl Blocked<'_> {
             let circle = Some(circle).filter(|_| self.circle.len() > 2);
             let circle = circle.unwrap_or_default();
             let text = format!(
-                "rank {one} waits for rank {other}, which waits for rank {one} in {call}{circle}; one of the two is wrong"
+                "rank {one} waits for rank {other}, which waits for rank {one} in {call}{circle}; one of these two ranks is wrong"
             );
             let both = [one, other].map(TaskId).into_iter().collect();
             return Verdict::new(Step::Deadlock, text).blaming(both);
@@ -196,8 +196,8 @@ impl Blocked<'_> {
     /// other rank waits for it. The call is that of the largest operation. If the two ranks form a cycle, it can be any
     /// collective operation of the other rank. None if there are no two such ranks.
     ///
-    /// One of the two is wrong: either the first communicates once too often, or the other has left that call out. The
-    /// stacks cannot tell which.
+    /// One of the two ranks is wrong: either the first communicates once too often, or the other has left that call out.
+    /// The stacks cannot tell which.
     fn pair(&self, odd: &IdSet, most: &CollectiveGroup) -> Option<(u32, u32, &str)> {
         let one = odd.first().filter(|_| odd.len() == 1)?;
         let ones = self.needs.graph.ones.iter();

@@ -117,7 +117,7 @@ fn crossed_epochs(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
         })?;
         let text = format!(
             "rank {origin} waits in {call} for the epoch of rank {target}, which waits in {target_call} and has opened it for \
-             {named} only: the group of one of the two is wrong",
+             {named} only: the group of one of these two ranks is wrong",
             origin = one.who,
             call = one.call,
             target = other.who,

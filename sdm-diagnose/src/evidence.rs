@@ -359,7 +359,7 @@ fn names_rank(role: ArgumentRole) -> bool {
     matches!(role, R::Source | R::Destination | R::Root | R::Target)
 }
 
-/// The text for a wait for a resource: `in flock, for the lock on /scratch/x: process 4711 (solver)`.
+/// The text for a wait for a resource: `in flock, for the lock on /x; the wait depends on process 4711 (solver)`.
 fn resource_text(resource: &ResourceWait) -> String {
     let holders = resource.holders.iter().map(|holder| {
         let state = match holder.letter {
@@ -375,8 +375,8 @@ fn resource_text(resource: &ResourceWait) -> String {
     let ResourceWait { call, what, .. } = resource;
     match count {
         0 => format!("in {call}, for {what}"),
-        1 => format!("in {call}, for {what}: process {holders}"),
-        _ => format!("in {call}, for {what}: processes {holders}"),
+        1 => format!("in {call}, for {what}; the wait depends on process {holders}"),
+        _ => format!("in {call}, for {what}; the wait depends on processes {holders}"),
     }
 }
 

@@ -164,7 +164,7 @@ fn unmatched_receive_is_named_in_the_deadlock() {
         &seen,
         Step::Deadlock,
         "2-3",
-        "rank 3 waits for rank 2, which waits for rank 3 in MPI_Allreduce; one of the two is wrong",
+        "rank 3 waits for rank 2, which waits for rank 3 in MPI_Allreduce; one of these two ranks is wrong",
     );
     let found = judge(&seen);
     assert_eq!(found.circle, [2, 3]);
@@ -179,7 +179,8 @@ fn unmatched_receive_is_named_in_the_deadlock() {
     receive(&mut seen, "3", "2");
     receive(&mut seen, "4", "3");
     reduce_all(&mut seen, "0-2,5-7");
-    check(&seen, Step::Deadlock, "2-3", "one of the two is wrong");
+    let said = "one of these two ranks is wrong";
+    check(&seen, Step::Deadlock, "2-3", said);
 }
 
 #[test]

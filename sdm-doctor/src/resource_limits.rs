@@ -55,7 +55,7 @@ fn processes(bounds: &[Bound]) -> Finding {
     let Some(least) = bounds.iter().min_by_key(|it| left(it)) else {
         return Finding::unknown(
             check,
-            "the limits of processes cannot be read",
+            "the limits on the number of processes cannot be read",
             "see ulimit -u",
         );
     };

@@ -211,7 +211,7 @@ pub(crate) fn key_of(key: &CStr) -> [c_char; KEY_CHARS] {
 /// Loads a library, by its path or by the name that the loader knows.
 pub(crate) fn load(library: &Path) -> Result<*mut c_void> {
     let path = CString::new(library.as_os_str().as_bytes())
-        .context("the path of the PMIx library is invalid")?;
+        .context("the path of the PMIx library contains a zero byte")?;
     // SAFETY: loading runs the library's initialisers: that it may do anything is why this is a
     // process of its own.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };

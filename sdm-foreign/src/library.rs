@@ -149,7 +149,8 @@ impl Tool {
 
     /// The processes of a job.
     pub(crate) fn processes(&self, namespace: &str) -> Result<Vec<Process>> {
-        let name = CString::new(namespace).context("the name of a namespace is invalid")?;
+        let name =
+            CString::new(namespace).context("the name of a namespace contains a zero byte")?;
         let results = self.ask(PROCESS_TABLE, Some(&name));
         let mut processes = Vec::new();
         for value in results.context("cannot query the processes of the namespace")? {

@@ -58,7 +58,7 @@ pub enum Disagreement {
     #[error("the sets of the command contain tasks {0}, which are not its destinations")]
     Strangers(IdSet),
     /// Tasks are waited for that are not at or below this member.
-    #[error("the command waits for tasks {0}, which are not at or below this server")]
+    #[error("the command waits for answers of tasks {0}, which are not at or below this server")]
     NotBelow(IdSet),
     /// Tasks are to be reported to the parent as lost, but are not lost.
     #[error("tasks that are not lost are to be reported as lost")]

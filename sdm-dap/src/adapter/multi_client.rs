@@ -116,7 +116,8 @@ pub(super) fn attach(
 
 /// Ends the connection, as the other session cannot be reached.
 pub(super) fn handle_unreached(connection: &mut Connection, why: &str) {
-    connection.say("important", &format!("sdm: the session has ended: {why}\n"));
+    let text = format!("sdm: cannot connect to the session, which may have ended: {why}\n");
+    connection.say("important", &text);
     connection.event("terminated", Value::Null);
     disconnect::leave(connection);
 }

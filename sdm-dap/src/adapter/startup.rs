@@ -213,7 +213,7 @@ pub(super) fn refuse_begin(connection: &mut Connection, why: &RequestError) {
         connection.write(request.refusal(why));
     }
     for request in connection.anew.beforehand.take() {
-        let why = early(&request.command, "the programs could not be started");
+        let why = early(&request.command, "the launch or attach has failed");
         connection.write(request.refusal(&why));
     }
     connection.event("terminated", Value::Null);

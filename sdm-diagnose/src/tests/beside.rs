@@ -63,7 +63,7 @@ fn cycle_may_include_a_file_lock() {
         "a lock that other ranks wait for",
     );
     let found = judge(&seen);
-    let line = "in flock, for the lock on /scratch/x: process 4711 (solver)";
+    let line = "in flock, for the lock on /scratch/x; the wait depends on process 4711 (solver)";
     let of_waiting = found.findings.iter().find(|one| one.tasks == set("0"));
     assert_eq!(of_waiting.unwrap().evidence, [line]);
 }

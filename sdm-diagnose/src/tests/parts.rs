@@ -169,14 +169,13 @@ fn pending_receive_of_a_sendrecv_names_its_sender() {
         seen
     };
     let pending = seen(&[(R::Source, sdm_mpi::PENDING)]);
-    let part =
-        "rank 0 waits for rank 3, which waits for rank 0 in MPI_Barrier; one of the two is wrong";
+    let part = "rank 0 waits for rank 3, which waits for rank 0 in MPI_Barrier; one of these two ranks is wrong";
     check_named(&pending, "0,3", "0,3", part);
     let lines = judge(&pending).findings;
     let mut lines = lines.iter().flat_map(|one| &one.evidence);
     assert!(lines.any(|line| line.contains("its receive is pending")));
     // Where that is unknown, either message may be the missing one.
-    assert!(!judge(&seen(&[])).conclusion.contains("one of the two"));
+    assert!(!judge(&seen(&[])).conclusion.contains("one of these two"));
 }
 
 /// Rank 1 waits for rank 0, which waits for a message of an unknown rank. That need not be rank 2.

@@ -39,7 +39,7 @@ fn sender_to_a_receive_from_another_rank_is_named() {
     // A receiver that takes all messages in turn waits for rank 2 first.
     let (_, waits) = &mut seen.samples.last_mut().unwrap().waits[1];
     waits.call.as_mut().unwrap().arguments[0].expression = "source".to_owned();
-    check_named(&seen, "2-3", "2-3", "one of the two is wrong");
+    check_named(&seen, "2-3", "2-3", "one of these two ranks is wrong");
     // Two senders do that, too.
     let mut seen = standing(&[
         ("2,4", BARRIER, "", ""),

@@ -203,7 +203,7 @@ fn take(listener: &TcpListener, quiet: &mut VecDeque<TcpStream>) {
         }
     };
     crate::messages::say(&format!(
-        "a connection to the PMIx server was refused: {refused}"
+        "the PMIx server of this node did not accept a connection: {refused}"
     ));
 }
 

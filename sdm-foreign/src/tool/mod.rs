@@ -33,7 +33,8 @@ const LINE_BYTES: usize = 600;
 
 /// Acts as a tool of the server in process `server`, whose rendezvous file is `file`, until standard input ends.
 pub(crate) fn run(library: &Path, server: i32, file: &str) -> Result<()> {
-    let file = CString::new(file).context("the path of the rendezvous file is invalid")?;
+    let file =
+        CString::new(file).context("the path of the rendezvous file contains a zero byte")?;
     let connected = crate::connect::connect(library, server, Some(&file));
     // Output of the library itself must not mix with the messages.
     let out = own_output().context("cannot duplicate standard output")?;

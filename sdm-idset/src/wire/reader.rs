@@ -9,7 +9,7 @@ const LONG: &str = "expected at most 2099748 bytes";
 
 /// An error in the wire form of a set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("set: {what} at byte {offset}")]
+#[error("encoded set of tasks: {what} at byte {offset}")]
 pub struct DecodeError {
     /// The fault of the bytes.
     pub what: &'static str,

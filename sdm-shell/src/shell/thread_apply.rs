@@ -65,7 +65,7 @@ pub(super) async fn thread_apply(
     if more > 0 {
         let threads = counted(more, "more thread");
         session.say(&format!(
-            "thread apply: skipped {threads}; `thread apply N CMD` asks thread N"
+            "thread apply: {threads} skipped (the maximum is {THREADS_MAX}); `thread apply N CMD` asks thread N"
         ));
     }
     verdict

@@ -269,7 +269,7 @@ fn report_sections_have_their_order() {
 fn long_reason_is_shown_to_its_end() {
     let mut found = sdm_diagnose::judge(&sdm_diagnose::Observed::default());
     let ranks = ["rank 3 waits for rank 2"; 8].join(", and ");
-    found.conclusion = format!("{ranks}; one of the two is wrong");
+    found.conclusion = format!("{ranks}; one of these two ranks is wrong");
     let mut report = spread(1, 1);
     report.diagnosis = Some(found.clone());
     let screen = text(&report);

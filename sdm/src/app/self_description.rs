@@ -93,7 +93,7 @@ pub(super) fn settings(verb: Option<&str>) -> u8 {
     let command = Cli::command();
     let known = verb.is_none_or(|verb| command.find_subcommand(verb).is_some());
     if let Some(verb) = verb.filter(|_| !known) {
-        complain(format_args!("sdm: settings: {verb}: no such command"));
+        complain(format_args!("sdm: settings: sdm has no command `{verb}`"));
         return 2;
     }
     let settings = load(&command).and_then(|settings| {

@@ -95,7 +95,7 @@ fn pmix_server_refuses_other_users_and_garbage() {
     sdm.ask("ranks", "ranks 0-1 (2)  exited");
     let done = sdm.finish().code(0);
     let refused = format!(
-        "a connection to the PMIx server was refused: the connection belongs to user {NEIGHBOUR}"
+        "the PMIx server of this node did not accept a connection: the connection belongs to user {NEIGHBOUR}"
     );
     assert!(done.err.contains(&refused), "{done}");
 }

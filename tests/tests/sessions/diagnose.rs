@@ -109,7 +109,7 @@ fn hangs_are_diagnosed_from_samples() {
     lock.lock().expect("nobody else has it");
     let found = diagnose(&place, "file");
     assert_eq!(found["step"], "held_up", "{found:#}");
-    let own = format!("lock: process {} (", std::process::id());
+    let own = format!("lock; the wait depends on process {} (", std::process::id());
     for part in ["wait for a file, in flock", &own] {
         assert!(text(&found).contains(part), "{part}: {found:#}");
     }

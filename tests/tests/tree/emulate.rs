@@ -130,7 +130,7 @@ fn single_mismatched_rank_is_named_among_many() {
     let (out, err) = text(&output);
     assert_eq!(output.status.code(), Some(0), "{out}{err}");
     for line in [
-        "Deadlock: likely to blame: ranks 7,63 (2): rank 63 waits for rank 7, which waits for rank 63 in MPI_Allreduce; one of the two is wrong\n",
+        "Deadlock: likely to blame: ranks 7,63 (2): rank 63 waits for rank 7, which waits for rank 63 in MPI_Allreduce; one of these two ranks is wrong\n",
         "rank 63: waiting in MPI_Recv, called from halo () at h.c:44; nothing changed\n",
         "    from 7 (source), tag 5 (tag)\n",
         "rank 7: waiting in MPI_Allreduce, called from total () at a.c:30; nothing changed\n",
