@@ -121,7 +121,7 @@ fn elements_of_unlimited_polymorphic_array_are_refused() {
 }
 
 #[test]
-fn gdb_without_python_evaluates_components_by_plain_names() {
+fn plain_component_names_are_evaluated_if_gdb_has_no_python() {
     let (harness, _folder) = without_python();
     let Some(mut harness) = with_classes(harness, at(1, "self%id == 3")) else {
         return;

@@ -347,7 +347,7 @@ pub(crate) fn without_python() -> (Harness, Harness) {
 
 /// In a gdb without Python the driver evaluates conditions.
 #[test]
-fn gdb_without_python_evaluates_pointers_by_their_types() {
+fn fortran_pointers_are_evaluated_if_gdb_has_no_python() {
     let (harness, _folder) = without_python();
     let mut first = at(1, "count == 2 .and. p%count == 12");
     first.temporary = true;

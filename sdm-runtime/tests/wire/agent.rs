@@ -64,7 +64,7 @@ fn done(report: Option<&Report>) -> Result<(), &str> {
 }
 
 #[test]
-fn unsupported_init_is_an_error() {
+fn invalid_base_id_or_version_is_refused() {
     for (version, base, why) in [
         ("2.0", "host_a", "`host_a` is not a valid base id"),
         ("2.0", "", "`` is not a valid base id"),

@@ -92,7 +92,7 @@ fn check(launcher: &str, direct: &[&str], rank: u32, parent: &str, expect: &[&st
 }
 
 #[test]
-fn program_run_locally_differs_only_as_the_guide_lists() {
+fn program_run_locally_sees_only_the_documented_differences() {
     let own = fs::read_to_string("/proc/self/comm").expect("the test's own name");
     let seen = check(
         "local",
@@ -118,7 +118,7 @@ fn program_run_locally_differs_only_as_the_guide_lists() {
 }
 
 #[test]
-fn program_under_mpirun_differs_only_as_the_guide_lists() {
+fn program_under_mpirun_sees_only_the_documented_differences() {
     let direct = ["mpirun.openmpi", "--oversubscribe", "-n", "2"];
     let mut expect = vec!["env OMPI_COMMAND: sees -> sdm-server"];
     if nix::unistd::geteuid().is_root() {
@@ -131,7 +131,7 @@ fn program_under_mpirun_differs_only_as_the_guide_lists() {
 }
 
 #[test]
-fn program_under_mpiexec_differs_only_as_the_guide_lists() {
+fn program_under_mpiexec_sees_only_the_documented_differences() {
     let _seen = check(
         "mpiexec",
         &["mpiexec.hydra", "-n", "2"],
