@@ -13,7 +13,9 @@ pub use fortran::{
     is_gdb_function, statement,
 };
 pub use source::{call_arguments, is_harmless};
-pub use started::{loop_of_c, loop_of_fortran, polling_function, started_collectives};
+pub use started::{
+    loop_of_c, loop_of_fortran, polling_function, polling_function_of_callee, started_collectives,
+};
 pub use wait_functions::{
     is_file, is_join, is_lock, is_mutex, is_once, is_openmp_lock, is_sleep, plain,
 };

@@ -52,6 +52,38 @@ pub fn polling_function(text: &str) -> Option<String> {
     })
 }
 
+/// The function that polls in the body of a C function that `part` calls: `MPI_Test`. `text` is the file with the body.
+/// `None` if there is none.
+#[must_use]
+pub fn polling_function_of_callee(text: &str, part: &str) -> Option<String> {
+    let (text, part) = (without_comments(text), without_comments(part));
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut calls = part.match_indices('(').map(|(at, _)| part[..at].trim_end());
+    calls.find_map(|before| {
+        let name = &before[before.trim_end_matches(is_name).len()..];
+        let starts_name = |at: usize| !text[..at].ends_with(is_name);
+        let found = text.match_indices(name).map(|(at, _)| at);
+        let mut found = found.filter(|at| !name.is_empty() && starts_name(*at));
+        let body = found.find_map(|at| {
+            let list = text[at + name.len()..].trim_start().strip_prefix('(')?;
+            let body = list[closing(list)? + 1..].trim_start().strip_prefix('{')?;
+            Some(&body[..closing(body)?])
+        });
+        polling_function(body.filter(|_| !has_word(name, &["for", "if", "switch", "while"]))?)
+    })
+}
+
+/// The place of the bracket that closes one before the text.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0_i32;
+    let mut brackets = text.char_indices().filter(|(_, c)| "(){}".contains(*c));
+    let end = brackets.find(|(_, c)| {
+        depth += if "({".contains(*c) { 1 } else { -1 };
+        depth < 0
+    });
+    end.map(|(at, _)| at)
+}
+
 /// The first and the last line, counted from 0, of the innermost loop of C around the line `at`. `None` if there is no
 /// loop, or if `lines` do not contain the whole loop.
 #[must_use]
@@ -197,5 +229,19 @@ mod tests {
         check("call mpi_testall(2, r, done, s, ierr)", Some("mpi_testall"));
         check("MPI_Wait(&r, &s); // MPI_Test(&r)", None);
         check("my_MPI_Test(&r); MPI_Test", None);
+    }
+
+    #[test]
+    fn polling_call_is_found_in_a_called_function() {
+        let text = "static int is_there(struct reply *a)\n{\n  int flag;\n  if (a) { f(); }\n  MPI_Test(&a->r, &flag, s);\n\
+                    return flag;\n}\nint nap(int n) { return n; }\nvoid g(void) { while (is_there(&a)) { MPI_Iprobe(0); } }";
+        let check = |part: &str, expect: Option<&str>| {
+            let found = polling_function_of_callee(text, part);
+            assert_eq!(found.as_deref(), expect, "{part}");
+        };
+        check("while (!is_there(&a)) nap(1);", Some("MPI_Test"));
+        check("while (nap(1)) { nap (is_there (&b)); }", Some("MPI_Test"));
+        check("while (nap(1)) there(2); // is_there(&a)", None);
+        check("while (!(a)) { }", None);
     }
 }

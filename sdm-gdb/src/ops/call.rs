@@ -52,8 +52,9 @@ pub(super) async fn call(
     read_call(gdb, thread, (function, index), (frames, text)).await
 }
 
-/// The polling call of a thread that sleeps or yields between two polls, in the function of this frame. It has the
-/// arguments that its request or its source names. None if the source shows no polling loop.
+/// The polling call of a thread that sleeps or yields between two polls, in the function of this frame or in one that
+/// it calls. In the frame's function it has the arguments that its request or its source names. None if the source
+/// shows no polling loop.
 pub(super) async fn polled_call(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -62,10 +63,16 @@ pub(super) async fn polled_call(
 ) -> Result<Option<Call>, Failure> {
     let user = thread.frames.get(index).filter(|user| user.is_native());
     let between_polls = is_sleep(function) || function == YIELD;
-    let found = user.filter(|_| between_polls);
-    let found = found.and_then(|user| user.polled_in_loop(gdb));
-    let Some((polls, line, text)) = found else {
+    let Some(user) = user.filter(|_| between_polls) else {
         return Ok(None);
+    };
+    let Some((polls, line, text)) = user.polled_in_loop(gdb) else {
+        return Ok(user.polled_by_callee(gdb).map(|function| Call {
+            function,
+            place: user.stack_frame(),
+            source: user.source(gdb).unwrap_or_default(),
+            arguments: Vec::new(),
+        }));
     };
     let Some(waits) = waiting_function(&polls) else {
         return Ok(None);

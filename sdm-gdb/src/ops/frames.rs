@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use sdm_debug::calls::{Form, loop_of_c, loop_of_fortran, polling_function, statement};
+use sdm_debug::calls::{
+    Form, loop_of_c, loop_of_fortran, polling_function, polling_function_of_callee, statement,
+};
 use sdm_debug::fold::RawFrame;
 use sdm_debug::reply::{Frame, StackFrame, Variable};
 use sdm_inspect::python::{PythonFrame, PythonState};
@@ -239,9 +241,8 @@ impl GdbFrame {
             .collect()
     }
 
-    /// The polling function that the innermost loop around the current line calls, the line of that call, and the source
-    /// from there on. `None` without such a loop.
-    pub(super) fn polled_in_loop(&self, gdb: &Gdb) -> Option<(String, u32, String)> {
+    /// The lines of the innermost loop around the current line, with the number of the first. `None` without a loop.
+    fn loop_around(&self, gdb: &Gdb) -> Option<(u32, Vec<String>)> {
         const LINES: u32 = 40;
         let first = self.line.checked_sub(1)?.saturating_sub(LINES) + 1;
         let lines = first..=self.line.saturating_add(LINES);
@@ -253,18 +254,34 @@ impl GdbFrame {
             false => loop_of_c(&lines, at),
         };
         let (from, to) = around?;
-        let polls = |number: &usize| polling_function(&lines[*number]).is_some();
-        let call = (from..=to).find(polls)?;
-        let text = lines[call..=to].join("\n");
+        Some((first + u32::try_from(from).ok()?, lines[from..=to].to_vec()))
+    }
+
+    /// The polling function that the innermost loop around the current line calls, the line of that call, and the source
+    /// from there on. `None` without such a loop.
+    pub(super) fn polled_in_loop(&self, gdb: &Gdb) -> Option<(String, u32, String)> {
+        let (first, lines) = self.loop_around(gdb)?;
+        let mut polls = lines.iter().map(|line| polling_function(line));
+        let call = polls.position(|polls| polls.is_some())?;
+        let text = lines[call..].join("\n");
         let line = first + u32::try_from(call).ok()?;
         Some((polling_function(&text)?, line, text))
     }
 
-    /// The text of the frame's source file. `None` if it is unknown or has more than `lines_max` lines.
-    pub(super) fn file_text(&self, gdb: &Gdb, lines_max: u32) -> Option<String> {
+    /// The polling function that another function of the source file calls, which the innermost loop around the current
+    /// line calls. `None` without such a loop.
+    pub(super) fn polled_by_callee(&self, gdb: &Gdb) -> Option<String> {
+        let (_, lines) = self.loop_around(gdb)?;
+        let text = self.file_text(gdb)?;
+        polling_function_of_callee(&text, &lines.join("\n"))
+    }
+
+    /// The text of the frame's source file. `None` if it is unknown or too long.
+    pub(super) fn file_text(&self, gdb: &Gdb) -> Option<String> {
+        const LINES_MAX: u32 = 20_000;
         let line = |number| gdb.host().source_line(&self.path, number);
-        let lines: Vec<String> = (1..=lines_max).map_while(line).collect();
-        let is_whole = !lines.is_empty() && line(lines_max + 1).is_none();
+        let lines: Vec<String> = (1..=LINES_MAX).map_while(line).collect();
+        let is_whole = !lines.is_empty() && line(LINES_MAX + 1).is_none();
         is_whole.then(|| lines.join("\n"))
     }
 

@@ -6,8 +6,6 @@ use sdm_mpi::fortran_name;
 
 use super::ranks::Place;
 
-/// Maximum number of lines of a source file that is searched.
-const LINES_MAX: u32 = 20_000;
 /// Maximum number of different functions that start operations with the same request.
 const FUNCTIONS_MAX: usize = 4;
 
@@ -18,7 +16,7 @@ pub(super) fn operations(place: &Place<'_>, request: Option<&str>) -> Vec<CallAr
     let Some(request) = request else {
         return Vec::new();
     };
-    let text = place.user.file_text(place.gdb, LINES_MAX);
+    let text = place.user.file_text(place.gdb);
     let found = text.map(|text| started_collectives(&text, request));
     let found = found.filter(|found| found.len() <= FUNCTIONS_MAX);
     let named = found.into_iter().flatten().map(|name| CallArgument {
