@@ -26,7 +26,7 @@ const code = (text, path, number) => (isPanel && text && path.startsWith('/')
 
 function draw() {
   if (!source && !listing) {
-    fill(byId('source'), el('p', { class: 'note' }, 'There is no source where the focus stands.'));
+    fill(byId('source'), el('p', { class: 'note' }, 'The selected frame has no source.'));
     return;
   }
   const path = listing?.file ?? source.path;
@@ -36,7 +36,7 @@ function draw() {
     for (const place of places) if (fileOf(place.file) === file) points.set(place.line, number);
   }
   const head = listing
-    ? el('p', {}, code(path, path, wanted || listing.lines[0]?.line || 1), ' ', source ? el('button', { type: 'button', onclick: () => { listing = null; draw(); } }, 'Where the focus stands') : null)
+    ? el('p', {}, code(path, path, wanted || listing.lines[0]?.line || 1), ' ', source ? el('button', { type: 'button', onclick: () => { listing = null; draw(); } }, 'Current line') : null)
     : el('p', {}, code(path, path, source.line), ` ${source.function}: `, label(source.tasks), source.caller ? ' (further in)' : '');
   const lines = listing?.lines ?? source.lines.map((text, at) => ({ line: source.first + at, text, here: source.first + at === source.line ? source.tasks : '' }));
   fill(byId('source'), head,

@@ -145,7 +145,7 @@ export function start() {
   // What there is to say about the rows, or instead of them.
   function say() {
     const isLooked = board?.stale && board.running !== board.all;
-    const none = board?.running ? 'No rank stands: Interrupt (the key i) stops those that run.' : 'No rank stands.';
+    const none = board?.running ? 'No rank is stopped: Interrupt (the key i) stops the running ranks.' : 'No rank is stopped.';
     const rest = last ? [
       last.others && `${label(last.others)} in stacks that there was no room for`,
       last.bare && `${label(last.bare)} with a thread without a frame`,

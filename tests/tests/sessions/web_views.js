@@ -17,7 +17,7 @@
   deliver(board({ stale: true }));
   equal('first look', texts('#stacksnote'), ['Looking ...']);
   deliver(board({ running: '0-7', ranks: [row('0-7', 'running')] }));
-  equal('all run', texts('#stacksnote'), ['No rank stands: Interrupt (the key i) stops those that run.']);
+  equal('all run', texts('#stacksnote'), ['No rank is stopped: Interrupt (the key i) stops the running ranks.']);
 
   // A state is one class, and has the same colour in the map and above it.
   const crash = { crashed: true, last: { kind: 'stop', reason: 'signal', signal: 'SIGSEGV' } };
