@@ -119,7 +119,7 @@ fn attach_to_an_unknown_session_address_is_refused() {
     editor.send("attach", &configuration);
     let said = editor.event("output");
     let text = said["output"].as_str().expect("a text");
-    assert!(text.contains("the session has ended"), "{text}");
+    assert!(text.contains("the session, which may have ended"), "{text}");
     editor.event("terminated");
     editor.finish();
 }
