@@ -32,18 +32,12 @@ pub(super) async fn valued<'a>(
     place: &str,
     expression: &'a str,
 ) -> Result<Cow<'a, str>, Failure> {
-    match in_rust(gdb, place, expression).await {
-        Some(indexed) => Ok(Cow::Owned(indexed)),
-        None => in_fortran(gdb, place, expression, false).await,
-    }
+    rewritten(gdb, place, expression, false).await
 }
 
 /// Like [`valued`], for an expression whose value gdb uses and does not show: a single name is rewritten too.
 pub(super) async fn operand<'a>(gdb: &Gdb, expression: &'a str) -> Result<Cow<'a, str>, Failure> {
-    match in_rust(gdb, "", expression).await {
-        Some(indexed) => Ok(Cow::Owned(indexed)),
-        None => in_fortran(gdb, "", expression, true).await,
-    }
+    rewritten(gdb, "", expression, true).await
 }
 
 /// The expression with Rust's indices as elements; `None` without an index, in another language, or without functions.
@@ -53,12 +47,15 @@ pub(super) async fn in_rust(gdb: &Gdb, place: &str, expression: &str) -> Option<
     (is_rust && has_functions(gdb).await).then_some(indexed)
 }
 
-async fn in_fortran<'a>(
+async fn rewritten<'a>(
     gdb: &Gdb,
     place: &str,
     expression: &'a str,
     is_used: bool,
 ) -> Result<Cow<'a, str>, Failure> {
+    if let Some(indexed) = in_rust(gdb, place, expression).await {
+        return Ok(Cow::Owned(indexed));
+    }
     let same = Ok(Cow::Borrowed(expression));
     let Some(found) = names(expression) else {
         return same;
