@@ -104,11 +104,9 @@ impl Gathered {
     pub(crate) fn alike(&self) -> Self {
         let ok = grouped(&self.ok, |reply| {
             let mut reply = reply.clone();
-            if let Reply::Backtrace(backtrace) = &mut reply {
-                // The same frames are one stack, whatever their arguments are.
-                for value in backtrace.frames.iter_mut().flat_map(args) {
-                    (value.text, value.cut) = (String::new(), None);
-                }
+            // The same frames are one stack, whatever their arguments are.
+            for value in frames(&mut reply).iter_mut().flat_map(args) {
+                (value.text, value.cut) = (String::new(), None);
             }
             for value in values(&mut reply) {
                 value.text = key(&value.text).into_owned();
@@ -227,25 +225,21 @@ fn merged(members: &[&Reply]) -> Reply {
     if members.len() == 1 {
         return reply;
     }
-    if let Reply::Backtrace(backtrace) = &mut reply {
-        let all: Vec<_> = members.iter().map(|member| arguments(member)).collect();
-        for (index, value) in backtrace.frames.iter_mut().flat_map(args).enumerate() {
-            let mut distinct: Vec<&Value> =
-                all.iter().filter_map(|it| it.get(index).copied()).collect();
-            distinct.sort_unstable_by_key(|value| &value.text);
-            distinct.dedup();
-            let is_alike =
-                |other: &&Value| other.cut.is_none() && key(&other.text) == key(&value.text);
-            if distinct.len() > 1 && value.cut.is_none() && distinct.iter().all(is_alike) {
-                value.text = example(&value.text, distinct.len());
-            } else if distinct.len() > 1 {
-                *value = Value {
-                    text: DIFFERS.to_owned(),
-                    cut: None,
-                };
-            }
+    let all: Vec<_> = members.iter().map(|member| arguments(member)).collect();
+    for (index, value) in frames(&mut reply).iter_mut().flat_map(args).enumerate() {
+        let mut distinct: Vec<&Value> =
+            all.iter().filter_map(|it| it.get(index).copied()).collect();
+        distinct.sort_unstable_by_key(|value| &value.text);
+        distinct.dedup();
+        let is_alike = |other: &&Value| other.cut.is_none() && key(&other.text) == key(&value.text);
+        if distinct.len() > 1 && value.cut.is_none() && distinct.iter().all(is_alike) {
+            value.text = example(&value.text, distinct.len());
+        } else if distinct.len() > 1 {
+            *value = Value {
+                text: DIFFERS.to_owned(),
+                cut: None,
+            };
         }
-        return reply;
     }
     let mut texts: Vec<HashSet<String>> = Vec::new();
     for member in members {
@@ -264,26 +258,35 @@ fn merged(members: &[&Reply]) -> Reply {
     reply
 }
 
-/// The values in a reply in which addresses are ignored. Variables are excluded, because they are shown
+/// The values in a reply in which addresses are ignored. Variables and arguments are excluded, because they are shown
 /// differently. Truncated values differ by their hash.
 fn values(reply: &mut Reply) -> Vec<&mut Value> {
     let mut values: Vec<&mut Value> = match reply {
         Reply::Value(value) => vec![value],
-        Reply::Frame(view) => args(&mut view.frame).collect(),
         _ => Vec::new(),
     };
     values.retain(|value| value.cut.is_none());
     values
 }
 
-/// The values of the arguments of all frames of a stack, in order. Empty for another reply.
+/// The values of the arguments of all frames of a stack, in order, or of the selected frame. Empty for another reply.
 pub(crate) fn arguments(reply: &Reply) -> Vec<&Value> {
     let frames = match reply {
         Reply::Backtrace(backtrace) => &backtrace.frames[..],
+        Reply::Frame(view) => std::slice::from_ref(&view.frame),
         _ => &[],
     };
     let all = frames.iter().flat_map(|frame| &frame.args);
     all.map(|variable| &variable.value).collect()
+}
+
+/// The frames of a stack, or the selected one. Empty for another reply.
+fn frames(reply: &mut Reply) -> &mut [Frame] {
+    match reply {
+        Reply::Backtrace(backtrace) => &mut backtrace.frames,
+        Reply::Frame(view) => std::slice::from_mut(&mut view.frame),
+        _ => &mut [],
+    }
 }
 
 fn args(frame: &mut Frame) -> impl Iterator<Item = &mut Value> {

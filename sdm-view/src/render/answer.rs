@@ -1,6 +1,6 @@
 //! Answers to a command as text: one block per distinct answer, largest class first.
 
-use sdm_debug::reply::{Backtrace, Frame, FrameView, ThreadView};
+use sdm_debug::reply::{Backtrace, Frame, FrameView, ThreadView, Value};
 use sdm_debug::{Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
 use sdm_text::{counted, printable, printable_lines, without_numbers};
@@ -76,6 +76,7 @@ fn answers(page: &Page<'_>, gathered: &Gathered, own: &[(IdSet, Reply)], lines: 
                 more.push(page.said(tasks, &printable(made.as_bytes()), false));
             }
             (Reply::Backtrace(backtrace), _) => frames(page, (tasks, own), backtrace, &mut more),
+            (Reply::Frame(view), _) => frame(page, (tasks, own), view, &mut more),
             _ => block(page, tasks, reply, &mut more),
         }
         // The biggest class is shown, its beginning and its end where it is longer than a screen.
@@ -120,7 +121,7 @@ fn block(page: &Page<'_>, tasks: &IdSet, reply: &Reply, lines: &mut Vec<String>)
             return one_or_more_lines(page, tasks, &text, lines);
         }
         Reply::Backtrace(backtrace) => return frames(page, (tasks, &[]), backtrace, lines),
-        Reply::Frame(view) => return frame(page, tasks, view, lines),
+        Reply::Frame(view) => return frame(page, (tasks, &[]), view, lines),
         Reply::Threads(threads) => return list_threads(page, tasks, threads, lines),
         Reply::Status(state) => {
             return lines.push(page.said(tasks, state.name(), false));
@@ -204,27 +205,14 @@ fn frames(
     backtrace: &Backtrace,
     lines: &mut Vec<String>,
 ) {
-    let members: Vec<_> = own
-        .iter()
-        .filter(|(set, _)| set.is_subset(tasks))
-        .map(|(set, reply)| (set, arguments(reply)))
-        .collect();
+    let members = members(tasks, own);
     lines.push(page.over(tasks));
-    let mut index = 0;
+    let mut first = 0;
     for frame in &backtrace.frames {
         let text = format!("#{:<2} {}", frame.level, place::frame(frame));
         lines.push(in_colours(page, frame, page.style.wrap(&text, 6)));
-        for argument in &frame.args {
-            if argument.value.text == DIFFERS {
-                let values = members
-                    .iter()
-                    .filter_map(|(set, all)| Some((*set, *all.get(index)?)));
-                let text = values::by_class(page, &argument.name, values);
-                let wrapped = text.map(|text| page.style.wrap(&format!("      {text}"), 8));
-                lines.extend(wrapped);
-            }
-            index += 1;
-        }
+        differing(page, &members, (first, frame), lines);
+        first += frame.args.len();
     }
     if backtrace.frames.is_empty() {
         lines.push("No stack.".to_owned());
@@ -239,13 +227,44 @@ fn frames(
     }
 }
 
-fn frame(page: &Page<'_>, tasks: &IdSet, view: &FrameView, lines: &mut Vec<String>) {
+/// The arguments in each of these answers that are from these tasks.
+fn members<'a>(tasks: &IdSet, own: &'a [(IdSet, Reply)]) -> Vec<(&'a IdSet, Vec<&'a Value>)> {
+    let own = own.iter().filter(|(set, _)| set.is_subset(tasks));
+    own.map(|(set, reply)| (set, arguments(reply))).collect()
+}
+
+/// Appends the arguments of a frame that differ. `first` is the place of its first one among all of the members.
+fn differing(
+    page: &Page<'_>,
+    members: &[(&IdSet, Vec<&Value>)],
+    (first, frame): (usize, &Frame),
+    lines: &mut Vec<String>,
+) {
+    for (index, argument) in frame.args.iter().enumerate() {
+        if argument.value.text == DIFFERS {
+            let values = members
+                .iter()
+                .filter_map(|(set, all)| Some((*set, *all.get(first + index)?)));
+            let text = values::by_class(page, &argument.name, values);
+            let wrapped = text.map(|text| page.style.wrap(&format!("      {text}"), 8));
+            lines.extend(wrapped);
+        }
+    }
+}
+
+fn frame(
+    page: &Page<'_>,
+    (tasks, own): (&IdSet, &[(IdSet, Reply)]),
+    view: &FrameView,
+    lines: &mut Vec<String>,
+) {
     let text = format!("#{:<2} {}", view.frame.level, place::frame(&view.frame));
     lines.push(in_colours(
         page,
         &view.frame,
         page.said(tasks, &text, false),
     ));
+    differing(page, &members(tasks, own), (0, &view.frame), lines);
     if let Some(source) = &view.source {
         let text = printable(source.trim_end().as_bytes());
         let text = highlight::source(&page.style, &view.frame.file, &text);

@@ -2,6 +2,10 @@
 
 use super::recorded_screen::RecordedScreen;
 use super::*;
+use crate::item::Gathered;
+use sdm_debug::Reply;
+use sdm_debug::reply::{Frame, FrameView, Value, Variable};
+
 fn check(item: Item, expect: &str) {
     let recorder = RecordedScreen::new(80);
     let mut view = TextView::new(recorder.clone(), Names::ranks());
@@ -77,6 +81,41 @@ fn launcher_end_is_shown_once() {
         "
 the launcher ended: exited with code 1; lost with the launcher: ranks 0-7 (8)
   | mpirun noticed something
+",
+    );
+}
+
+#[test]
+fn selected_frames_with_differing_arguments_are_one_class() {
+    let variable = |(name, text): (&str, String)| Variable {
+        name: name.to_owned(),
+        value: Value { text, cut: None },
+    };
+    let frame = |rank: u32| {
+        let args = [("n", "7".to_owned()), ("rank", rank.to_string())];
+        let frame = Frame {
+            level: 1,
+            function: "solve".to_owned(),
+            file: "heat.c".to_owned(),
+            line: 12,
+            args: args.map(variable).to_vec(),
+            ..Frame::default()
+        };
+        let source = Some("  halo(n, rank);".to_owned());
+        (
+            IdSet::single(sdm_idset::TaskId(rank)),
+            Reply::Frame(FrameView { frame, source }),
+        )
+    };
+    check(
+        Item::Answer(Gathered {
+            ok: (0..3).map(frame).collect(),
+            ..Gathered::default()
+        }),
+        "
+ranks 0-2 (3): #1  solve (n=7, rank=...) at heat.c:12
+      rank: 0 on rank 0; 1 on rank 1; 2 on rank 2
+12\t  halo(n, rank);
 ",
     );
 }
