@@ -70,6 +70,8 @@ class Values(gdb.Parameter):
         # gdb 13 dies of these arrays.
         if (kind.code == gdb.TYPE_CODE_ARRAY or is_slice(kind)) and is_tagged(kind):
             return Text(lambda: guarded(tagged, value))
+        if is_enum(kind) and value.address is None:
+            return Text(lambda: guarded(unplaced, value))
         if kind.code == gdb.TYPE_CODE_STRUCT and STAR.match(kind.name or "") and not self.value:
             return Text(lambda: "( _data = (...), _vptr = %s )" % raw(value["_vptr"]))
         if not self.value or self.searching:
@@ -126,6 +128,15 @@ def names_of(kind):
 def is_slice(kind):
     is_named = kind.code == gdb.TYPE_CODE_STRUCT and re.match(r"^(?:&|alloc::boxed::Box<\[)", kind.name or "")
     return bool(is_named) and names_of(kind) == ["data_ptr", "length"]
+
+# True for an enum of Rust with data whose variant gdb has not determined.
+def is_enum(kind):
+    is_open = kind.code == gdb.TYPE_CODE_STRUCT and kind.dynamic and None in names_of(kind)
+    return is_open and current_language() == "rust"
+
+# gdb 13 dies of an enum that is not in memory, as one that a function returns.
+def unplaced(value):
+    raise Wrong("this gdb determines the variant of %s only in memory" % value.type.name)
 
 # True for an array or a slice of Rust whose elements have a tag, as those of an enum with data.
 def is_tagged(kind):
@@ -195,7 +206,8 @@ def rust(value):
     if data is None or not is_followed(data.type.strip_typedefs()):
         return raw(value)
     if not held.group(1) and not held.group(2):
-        return pointed(data, lambda it: plain(it.dereference()["value"]))
+        member = "data" if value.type.name.startswith("alloc::sync") else "value"
+        return pointed(data, lambda it: plain(it.dereference()[member]))
     count = int(vector["len"])
     if not 0 <= count < POINTS_MAX:
         raise Wrong("%d elements" % count)
