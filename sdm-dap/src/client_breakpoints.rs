@@ -125,6 +125,11 @@ impl Points {
         self.groups.values().all(Vec::is_empty)
     }
 
+    /// The names of all groups.
+    pub(crate) fn group_names(&self) -> Vec<String> {
+        self.groups.keys().cloned().collect()
+    }
+
     /// The group's breakpoints in the client's order.
     pub(crate) fn group(&self, group: &str) -> &[Point] {
         self.groups.get(group).map_or(&[], Vec::as_slice)

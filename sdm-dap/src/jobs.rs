@@ -25,6 +25,10 @@ const QUERY_WAIT: Duration = Duration::from_secs(60);
 /// Maximum number of open jobs.
 pub(crate) const JOBS_MAX: usize = 4096;
 
+/// A request that sets breakpoints and has no answer yet. The second part has, for each breakpoint in the client's order,
+/// its number or the reason why there is none.
+pub(crate) type Unanswered = (Request, Vec<Result<u32, RequestError>>);
+
 /// The purpose for which commands were sent.
 #[derive(Clone, Debug)]
 pub(crate) enum Purpose {
@@ -51,11 +55,10 @@ pub(crate) enum Purpose {
         /// The client's breakpoints in its order: the number of each, or the reason why there is none.
         asked: Vec<Result<u32, RequestError>>,
     },
-    /// Search for sources for unbound breakpoints.
+    /// Search for sources for unbound breakpoints: for a request, or after the start.
     Elsewhere {
-        request: Request,
         group: String,
-        asked: Vec<Result<u32, RequestError>>,
+        unanswered: Option<Unanswered>,
     },
     /// List the variables of a scope.
     Scope {
@@ -162,7 +165,10 @@ impl Purpose {
     pub(crate) fn request(&self) -> Option<&Request> {
         match self {
             Self::Points { request, .. }
-            | Self::Elsewhere { request, .. }
+            | Self::Elsewhere {
+                unanswered: Some((request, _)),
+                ..
+            }
             | Self::Scope { request, .. }
             | Self::Types { request, .. }
             | Self::Parts { request, .. }

@@ -17,7 +17,7 @@ use crate::client_breakpoints::{
 use crate::connection::{Connection, Phase};
 use crate::error::Handled;
 use crate::error::RequestError;
-use crate::jobs::Purpose;
+use crate::jobs::{Purpose, Unanswered};
 use crate::locations;
 use crate::memory::{address, no_address};
 use crate::message::Request;
@@ -277,26 +277,33 @@ pub(super) fn finish_points(
         finish_exceptions(connection, request, asked);
         return;
     }
-    if let Some(file) = group.strip_prefix(FILE)
-        && look_elsewhere(connection, request, (file, group), asked)
-    {
-        return;
+    let asked = (request.clone(), asked.to_vec());
+    if let Some((request, asked)) = look_elsewhere(connection, group, Some(asked)) {
+        answer_points(connection, &request, group, &asked);
     }
-    answer_points(connection, request, group, asked);
 }
 
-/// Has a rank search for sources with the file name of an unbound breakpoint. Returns false if no breakpoint is
-/// unbound, or no rank is stopped.
+/// Has ranks search for the sources of breakpoints that have got no location at the start.
+pub(super) fn look_for_lost(connection: &mut Connection) {
+    for group in connection.points.group_names() {
+        look_elsewhere(connection, &group, None);
+    }
+}
+
+/// Has a rank search for sources with the file name of an unbound breakpoint. Returns the unanswered request if no
+/// breakpoint is unbound, or no rank is stopped.
 fn look_elsewhere(
     connection: &mut Connection,
-    request: &Request,
-    (file, group): (&str, &str),
-    asked: &[Result<u32, RequestError>],
-) -> bool {
+    group: &str,
+    unanswered: Option<Unanswered>,
+) -> Option<Unanswered> {
     let is_lost = connection.points.group(group).iter().any(Point::is_lost);
     let rank = connection.tasks.standing().first();
-    let (Some(rank), Some(name), true) = (rank, file.rsplit('/').next(), is_lost) else {
-        return false;
+    let name = group
+        .strip_prefix(FILE)
+        .and_then(|it| it.rsplit('/').next());
+    let (Some(rank), Some(name), true) = (rank, name, is_lost) else {
+        return unanswered;
     };
     let plain = |c: char| {
         if c.is_alphanumeric() || c == '_' {
@@ -308,20 +315,18 @@ fn look_elsewhere(
     let name: String = name.chars().map(plain).collect();
     let line = format!("-file-list-exec-source-files --basename -- {name}");
     let purpose = Purpose::Elsewhere {
-        request: request.clone(),
         group: group.to_owned(),
-        asked: asked.to_vec(),
+        unanswered,
     };
     connection.begin_job(purpose, vec![(IdSet::single(rank), Command::Mi { line })]);
-    true
+    None
 }
 
 /// Handles the answer to the search for sources with the file name of an unbound breakpoint.
 pub(super) fn finish_elsewhere(
     connection: &mut Connection,
-    request: &Request,
     group: &str,
-    asked: &[Result<u32, RequestError>],
+    unanswered: Option<Unanswered>,
     answers: &[Answers],
 ) {
     let file = group.strip_prefix(FILE).unwrap_or(group);
@@ -341,7 +346,18 @@ pub(super) fn finish_elsewhere(
         );
         connection.points.set_elsewhere(group, &text);
     }
-    answer_points(connection, request, group, asked);
+    match unanswered {
+        Some((request, asked)) => answer_points(connection, &request, group, &asked),
+        None => {
+            let points = connection.points.group(group).iter();
+            let lost: Vec<_> = points
+                .filter(|it| it.is_lost())
+                .map(Point::number)
+                .collect();
+            lost.into_iter()
+                .for_each(|number| report_change(connection, number));
+        }
+    }
 }
 
 /// Answers with the locations of a group's breakpoints.
@@ -425,15 +441,19 @@ pub(super) fn finish_console_point(
 
 /// Records that a pending breakpoint has been given a location.
 pub(super) fn placed(connection: &mut Connection, tasks: &IdSet, place: &BreakpointPlace) {
+    if let Some(point) = connection.points.find(place.number) {
+        point.placed(tasks, place);
+        report_change(connection, place.number);
+    }
+}
+
+/// Tells the client the location of a breakpoint, or the reason why it has none.
+pub(super) fn report_change(connection: &mut Connection, number: u32) {
     let all = connection.tasks.live();
     let line_base = connection.line_base();
-    let Some(point) = connection.points.find(place.number) else {
-        return;
-    };
-    point.placed(tasks, place);
-    let shown = point.shown(&all, line_base);
-    connection.event(
-        "breakpoint",
-        json!({"reason": "changed", "breakpoint": shown}),
-    );
+    if let Some(point) = connection.points.find(number) {
+        let shown = point.shown(&all, line_base);
+        let body = json!({"reason": "changed", "breakpoint": shown});
+        connection.event("breakpoint", body);
+    }
 }

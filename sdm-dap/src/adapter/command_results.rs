@@ -47,11 +47,9 @@ pub(super) fn finish_job(connection: &mut Connection, job: Job) {
             numbers,
             asked,
         } => breakpoints::finish_points(connection, &request, &group, (&numbers, &asked), &answers),
-        Purpose::Elsewhere {
-            request,
-            group,
-            asked,
-        } => breakpoints::finish_elsewhere(connection, &request, &group, &asked, &answers),
+        Purpose::Elsewhere { group, unanswered } => {
+            breakpoints::finish_elsewhere(connection, &group, unanswered, &answers);
+        }
         Purpose::Scope { request, scope } => {
             variables::finish_scope(connection, &request, &scope, &answers)
         }

@@ -102,16 +102,10 @@ pub(super) fn reinsert(connection: &mut Connection) {
 /// Continues after the breakpoints are set again, as after the first `configurationDone`.
 pub(super) fn finish_reinsert(connection: &mut Connection, numbers: &[u32], answers: &[Answers]) {
     breakpoints::note_places(connection, numbers, answers);
-    let all = connection.tasks.live();
-    let line_base = connection.line_base();
     for number in numbers {
-        let Some(point) = connection.points.find(*number) else {
-            continue;
-        };
-        let shown = point.shown(&all, line_base);
-        let body = json!({"reason": "changed", "breakpoint": shown});
-        connection.event("breakpoint", body);
+        breakpoints::report_change(connection, *number);
     }
+    breakpoints::look_for_lost(connection);
     if !connection.is_restarting() {
         return;
     }

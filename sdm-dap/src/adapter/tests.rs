@@ -305,7 +305,24 @@ fn initialized_event_precedes_the_stop_at_main() {
     let id = scene.of("break_insert");
     scene.answer(id, "0-3", Reply::Done);
     scene.complete(id);
-    assert_eq!(names(&scene), ["start", "break_insert", "continue"]);
+    assert_eq!(names(&scene), ["start", "break_insert", "mi", "continue"]);
+    // The client hears where the program has a source of this name.
+    let id = scene.of("mi");
+    let result = r#"files=[{filename="m.c",fullname="/built/m.c"}]"#.to_owned();
+    scene.answer(
+        id,
+        "0",
+        Reply::Mi {
+            result,
+            printed: String::new(),
+        },
+    );
+    let said = scene.complete(id);
+    let changed = said.iter().find(|it| it["event"] == "breakpoint");
+    let message =
+        "the program was compiled with m.c at /built/m.c: map that folder with `sourceFileMap`";
+    let expect = json!({"id": 1, "verified": false, "message": message});
+    assert_eq!(changed.expect("an event")["body"]["breakpoint"], expect);
 }
 
 #[test]
