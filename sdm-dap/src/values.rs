@@ -245,12 +245,29 @@ pub(crate) fn has_parts(text: &str) -> bool {
     if text.starts_with('(') && text.ends_with(')') && text.contains(", ") {
         return true;
     }
+    // An array or a slice of Rust.
+    if text.starts_with(['[', '&']) && text.ends_with(']') && !text.ends_with("[]") {
+        return true;
+    }
+    if is_rust_variant(text) {
+        return true;
+    }
     let pointer = match text.strip_prefix('(') {
         Some(typed) => typed.split_once(") ").map_or("", |(_, value)| value),
         None => text,
     };
     let is_function = text.contains("(*)(") || text.contains(" {");
     pointer.starts_with("0x") && !pointer.starts_with("0x0") && !is_function && !text.ends_with('"')
+}
+
+/// True for the variant of an enumeration of Rust that has data: `Option<i32>::Some(7)`.
+fn is_rust_variant(text: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let names_variant = |(at, _): (usize, &str)| {
+        let before = text[..at].trim_end_matches(is_word);
+        before.len() < at && before.ends_with("::")
+    };
+    text.starts_with(is_word) && text.ends_with(')') && text.match_indices('(').any(names_variant)
 }
 
 /// Display name of tasks that share a value.
@@ -320,6 +337,13 @@ mod tests {
             ("( id = 7, heat = 99.5 )", true),
             ("(READ | WRITE)", false),
             ("(1,2)", false),
+            ("[1, 2, 3]", true),
+            ("&mut [f64] [1, 2]", true),
+            ("[]", false),
+            ("core::option::Option<(i32, f64)>::Some((1, 2.5))", true),
+            ("core::option::Option<(i32, f64)>::None", false),
+            ("std::optional<int> [no contained value]", false),
+            ("std::error_code (empty)", false),
         ] {
             assert_eq!(has_parts(text), expect, "{text}");
         }

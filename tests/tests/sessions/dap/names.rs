@@ -207,10 +207,12 @@ fn names_of_rust_variable_rows_evaluate_to_their_values() {
     };
     let mut stopped = Stopped::at_mark(&place, &program, "parts::mark");
     stopped.walk_all(&["local", "cell", "cells", "shapes", "grid", "r"]);
-    assert!(
-        stopped.has("/rc/ptr/pointer/value/id"),
-        "{:?}",
-        stopped.paths
-    );
+    for path in [
+        "/rc/ptr/pointer/value/id",
+        "/grid/[1]/[0]",
+        "/result/Ok/__0/id",
+    ] {
+        assert!(stopped.has(path), "{path}: {:?}", stopped.paths);
+    }
     stopped.finish(100);
 }
