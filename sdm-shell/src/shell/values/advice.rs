@@ -66,7 +66,8 @@ async fn numbers_in(
         return Some(format!("{}{FIRST_TEN}", grouped(expression)));
     }
     let parts = compare::numeric_parts(text);
-    tried(session, said, (tasks, expression), parts, |_| true).await
+    let is_part = |part: &NumericPart| *part != NumericPart::Numbers(String::new());
+    tried(session, said, (tasks, expression), parts, is_part).await
 }
 
 /// True for a `std::unique_ptr` of an array, whose length C++ does not keep.
