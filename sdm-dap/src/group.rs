@@ -66,7 +66,7 @@ impl Group {
     fn folded_name(&self, classes: usize) -> String {
         let set = set_text(&self.tasks, SET_BYTES_MAX);
         let count = self.tasks.len();
-        format!("[{set}] {count} ranks: other ({classes} classes)")
+        format!("[{set}] {count} ranks: {classes} other stacks")
     }
 }
 

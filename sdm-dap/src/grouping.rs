@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(last.group.folded, Some(937));
         assert_eq!(
             last.group.name(false),
-            "[63-999] 937 ranks: other (937 classes)"
+            "[63-999] 937 ranks: 937 other stacks"
         );
     }
 }

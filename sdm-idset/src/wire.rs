@@ -196,7 +196,7 @@ fn encode_pieces(pieces: &Pieces, out: &mut Vec<u8>) {
 fn decode_below(base: u32, reader: &mut Reader<'_>) -> Result<IdSet, DecodeError> {
     let count = reader.number()?;
     let Some(more) = count.checked_sub(1) else {
-        return Err(reader.error_before("expected a count of at least 1"));
+        return Err(reader.error_before("expected a range of at least 1 task"));
     };
     let last = reader.id(u64::from(base) + more)?;
     Ok(IdSet::from_range(base..=last))

@@ -100,7 +100,11 @@ fn arguments(function: &str, read: &TorchArguments) -> Vec<CallArgument> {
     if let Some(ranks) = read.ranks.as_ref().filter(|_| is_of_group(function))
         && let Some(text) = text_of(ranks, ranks.len())
     {
-        found.push(with_text(R::Communicator, "the new process group", text));
+        found.push(with_text(
+            R::Communicator,
+            "the new PyTorch process group",
+            text,
+        ));
     }
     match &read.group {
         Some(ProcessGroup::Default) => found.push(argument(R::Communicator, COMM_WORLD, None)),

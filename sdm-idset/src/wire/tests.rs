@@ -180,7 +180,7 @@ fn malformed_bytes_are_refused() {
     check(0, &[255, 0], "unknown tag", 0);
     check(0, &[1], "cut short", 1);
     check(0, &[1, 0x80], "cut short", 2);
-    check(0, &[1, 0], "expected a count of at least 1", 1);
+    check(0, &[1, 0], "expected a range of at least 1 task", 1);
     check(0, &[1, 0x81, 0x80, 0x80, 0x08], above, 1);
     check(ID_MAX, &[1, 2], above, 1);
     check(u32::MAX, &[1, 0xff, 0xff, 0xff, 0xff, 0x7f], above, 1);

@@ -87,7 +87,7 @@ pub(super) fn place_and_condition<'a>(
     let (place, condition) = split_condition(rest.take_rest());
     if place.is_empty() {
         return Err(CommandError::new(format!(
-            "{command}: expected a location before `if`"
+            "{command}: expected an expression before `if`"
         )));
     }
     Ok((place, some_condition(condition, command)?))

@@ -35,8 +35,7 @@ pub(super) fn variables(
         return Ok(Vec::new());
     };
     if args.control != ControlBy::Plain || args.gdb_use.memcheck {
-        let text =
-            "--check: not with --control or --memcheck: sdm does not start the program itself then";
+        let text = "--check cannot be used with --control or --memcheck: with them sdm does not start the program itself";
         return Err((2, text.to_owned()));
     }
     let library = match &args.check.check_library {

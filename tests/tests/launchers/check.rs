@@ -456,7 +456,7 @@ fn unsupported_check_is_refused_with_a_reason() {
     let done = refused(&["--check", "--memcheck", "--launcher", "local"]).code(2);
     assert!(
         done.err
-            .contains("--check: not with --control or --memcheck"),
+            .contains("--check cannot be used with --control or --memcheck"),
         "{done}"
     );
     std::fs::write(place.path().join("rules"), "M301\nwhat\n").expect("there is room");

@@ -1,4 +1,5 @@
-//! Commands on a job that `timeout` ends: it signals the command, and then the whole group of processes.
+//! `sdm` commands that `timeout` ends, on a job that keeps running. `timeout` signals the command, and then its whole
+//! process group.
 
 use nix::sys::signal::Signal;
 use sdm_tests::job::{Folder, look, running, wait_looking, wait_traced};

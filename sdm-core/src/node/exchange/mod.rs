@@ -165,7 +165,9 @@ impl Node {
                 if all.total != total
                     || !append(&mut all.chunks, &mut all.have, total, offset, &bytes)
                 {
-                    return Err(wrong("its bytes are out of order"));
+                    return Err(wrong(
+                        "a piece of the data does not begin where the piece before it ended",
+                    ));
                 }
                 self.settle_exchange(at);
                 Ok(())

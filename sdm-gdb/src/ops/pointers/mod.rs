@@ -104,7 +104,8 @@ pub(super) async fn plain<'a>(gdb: &Gdb, expression: &'a str) -> Cow<'a, str> {
 /// The failure of an assignment to a pointer itself.
 pub(super) fn refusal(name: &str) -> Failure {
     let text = format!("{name:?} is a pointer: gdb would change the pointer and not its target");
-    let hint = "assign by its name in the program: `set var p%count = 7`";
+    let hint =
+        "assign to the variable by its name at the prompt, for example `set var p%count = 7`";
     Failure::new(FailureCode::Unsupported, text).with_hint(hint)
 }
 

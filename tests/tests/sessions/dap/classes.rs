@@ -214,7 +214,7 @@ fn many_distinct_ranks_are_at_most_sixty_four_threads() {
     let threads = editor.threads();
     assert_eq!(threads.len(), 64);
     let ((other, name), classes) = threads.split_last().expect("there are some");
-    assert!(name.ends_with("3700 ranks: other (37 classes)"), "{name}");
+    assert!(name.ends_with("3700 ranks: 37 other stacks"), "{name}");
     for (thread, _) in classes {
         assert!(!editor.frames(&json!(thread)).is_empty());
     }
