@@ -111,8 +111,8 @@ impl Prrte {
         run(&mut command, &[], BOUNDS).map_err(ManagerError::system(PROGRAM))
     }
 
-    /// Updates the jobs from a new list of servers. `complaints` are errors of servers that have not answered;
-    /// their jobs are unchanged.
+    /// Updates the jobs from a new list of servers. `complaints` are the errors of servers that have not answered. The
+    /// state of their jobs becomes unknown, with these errors as the reason.
     fn take(&mut self, servers: &[PrrteServer], complaints: &[String], now: i64) {
         let mut jobs = BTreeMap::new();
         for server in servers {

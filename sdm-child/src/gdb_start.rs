@@ -135,7 +135,7 @@ struct Prepared {
     environment: Environment,
     starter: OwnedFd,
     streams: Streams,
-    /// Descriptors that name the streams, for gdb to inherit.
+    /// Descriptors by which the exec wrapper opens the program's streams. gdb inherits them.
     names: Vec<OwnedFd>,
     outfit: Outfit,
 }

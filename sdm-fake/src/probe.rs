@@ -1,4 +1,4 @@
-//! A scripted task's answers to probes.
+//! A scripted task's answers to a probe: its state, its stacks and what it waits for.
 
 use sdm_debug::calls::{is_lock, roles};
 use sdm_debug::command::ProbeSpec;

@@ -190,7 +190,7 @@ pub enum Reply {
     },
 }
 
-/// A peer message.
+/// A message between the PMIx servers of two nodes: a question, or the answer to one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Note {
     /// Asks.

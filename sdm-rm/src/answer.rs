@@ -182,7 +182,7 @@ pub struct Group {
 pub struct Set {
     /// The attribute's id.
     pub attribute: String,
-    /// The numbers as a range set: `1-7,34`.
+    /// The values of the attribute, one number for each element of the group, as a range set: `1-7,34`.
     pub numbers: String,
 }
 

@@ -1,4 +1,4 @@
-//! Queries of the manager that callers cause, and the age of the elements.
+//! Queries of the manager because of a user's command, and the age of the data about jobs, nodes and queues.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Values of an expression in all tasks, as files for other programs. The formats are NumPy's `.npy`,
+//! Values of an expression in the tasks of a command, as files for other programs. The formats are NumPy's `.npy`,
 //! version 1.0 (NEP 1, `numpy.lib.format`), and `.csv` (RFC 4180 with line feeds).
 use std::fmt::{Display, LowerExp, Write};
 

@@ -144,7 +144,7 @@ pub enum Item {
         status: String,
         /// The last lines of the launcher's output.
         last_words: Vec<String>,
-        /// The tasks that were lost with the server.
+        /// The tasks that were lost when the launcher ended.
         lost: IdSet,
     },
     /// A notice of one line.

@@ -32,7 +32,7 @@ pub const PAUSE_MAX: Duration = Duration::from_millis(250);
 /// not use up the time of its other addresses.
 pub const ATTEMPT_WAIT: Duration = Duration::from_secs(3);
 /// Number of handshakes in a row with another member of this session after which an announced address is given
-/// up. The pauses between eight attempts add up to a quarter of a second.
+/// up. The seven pauses between eight attempts add up to 127 ms.
 pub const STRANGER_HANDSHAKES_MAX: u8 = 8;
 /// Minimum time for which an announced address must have given only handshakes without the session's key
 /// before it is given up. [`STRANGER_HANDSHAKES_MAX`] such handshakes are needed as well.

@@ -23,7 +23,8 @@ impl Addresses {
 }
 
 /// # Panics
-/// An address of more than 55,295 bytes, which no plan can carry.
+/// If the length of an address is not the number of a character: 55,296 to 57,343 bytes, or more than 1,114,111. No
+/// plan can carry so long an address.
 impl<T: AsRef<str>> FromIterator<T> for Addresses {
     fn from_iter<I: IntoIterator<Item = T>>(addresses: I) -> Self {
         let mut all = String::new();

@@ -38,7 +38,7 @@ impl Handling {
     }
 }
 
-/// The effect of a SIGINT under gdb.
+/// The reaction of gdb to a SIGINT for the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sigint {
     /// The program stops, so that SIGINT can interrupt it.

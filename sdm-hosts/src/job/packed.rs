@@ -69,7 +69,7 @@ impl Packed {
         Ok(way.map(|way| Self { file, way }))
     }
 
-    /// The error for a compressed core file that may not be unpacked here. It names the program that unpacks it.
+    /// The error for a compressed core file that processes on other hosts read. It names the program that decompresses it.
     pub(super) fn refusal(&self) -> io::Error {
         let program = self.way.program;
         let text = format!(

@@ -9,7 +9,7 @@ use crate::snapshot::{FRAME_POINTER, RETURN_ADDRESS, Registers, STACK_POINTER, T
 
 /// `mov $15, %rax; syscall`: the code to which a signal handler returns.
 const RETURNS_FROM_SIGNAL: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 5];
-/// Offset of the interrupted registers from the stack pointer in that code, in bytes.
+/// Offset of the interrupted registers from the stack pointer at the return from a signal handler, in bytes.
 const INTERRUPTED: u64 = 40;
 /// DWARF numbers of the interrupted registers, in their order in memory.
 const INTERRUPTED_ORDER: [u16; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16];

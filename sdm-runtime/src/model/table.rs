@@ -32,7 +32,7 @@ impl Table {
         }
     }
 
-    /// The number that an element has for an attribute; `None` if it has none.
+    /// The stored number that encodes the value of an attribute of an element; `None` if the element has no value.
     pub(super) fn cell(&self, attribute: usize, id: u32) -> Option<i64> {
         self.columns
             .get(&attribute)

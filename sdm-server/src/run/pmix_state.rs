@@ -166,8 +166,8 @@ impl Server {
         self.end_job(&IdSet::single(TaskId(by)));
     }
 
-    /// Ends the processes of this server except those of `by`, as a launcher does after an abort. They get SIGTERM now,
-    /// and SIGKILL if they still run after a time limit. A stopped process ends when it continues.
+    /// Ends the processes of this server, as a launcher does after an abort. All except those of `by` get SIGTERM now.
+    /// After [`END_WAIT`] all that still run get SIGKILL, those of `by` too. A stopped process ends when it continues.
     pub(super) fn end_job(&mut self, by: &IdSet) {
         let all = self.own_tasks();
         self.hosted.is_given_up = true;

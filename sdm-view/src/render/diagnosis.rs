@@ -1,4 +1,4 @@
-//! A diagnosis on a screen.
+//! Formats a diagnosis as lines of text for a terminal: the conclusion, then the findings.
 
 use sdm_diagnose::{Diagnosis, Finding, Kind, Step};
 use sdm_text::{counted, printable};

@@ -225,7 +225,7 @@ impl Receives<'_> {
         }))
     }
 
-    /// UCX's words of the receive with this request; `None` if there is no such receive at the address.
+    /// The 64-bit words of UCX's part of the receive with this request; `None` if no such receive is at the address.
     fn of_ucx(&self, address: u64, request: u64) -> Option<Vec<u64>> {
         let from = address.checked_sub(UCX_BYTES as u64)?;
         let block = Piece::read(self.mpich.memory, from, UCX_BYTES)?;

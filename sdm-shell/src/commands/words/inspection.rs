@@ -171,7 +171,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     },
 ];
 
-/// Passes the line unchanged to gdb in every task.
+/// Makes the command that passes the line unchanged to gdb in each task of its set.
 pub(super) fn pass(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     let line = match rest.take_rest() {
         "" => name.to_owned(),
