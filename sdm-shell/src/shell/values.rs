@@ -1,6 +1,6 @@
 //! `outliers`, `stats`, `compare`: the values that an expression has in all tasks.
 use sdm_debug::reply::Value;
-use sdm_debug::rules::{Bins, Extreme, Merged, NumberArray, RULE_STATS, Stats, is_address};
+use sdm_debug::rules::{Bins, Merged, NumberArray, RULE_STATS, Stats, is_address};
 use sdm_debug::{Command, FailureCode, Reply};
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
@@ -11,19 +11,19 @@ use super::model::open_commands::OpenCommand;
 use super::slices::{SliceError, Slices, is_cut};
 use super::{SessionHandle, Verdict, ask, export};
 use crate::commands::ValuesCommand;
+use histogram::bins;
 pub(super) use whole::number_of;
 use whole::{Values, compared, differ_beyond_a_cut};
 
 pub(super) mod advice;
 pub(super) mod bounds;
 mod fortran;
+mod histogram;
 mod unread;
 mod whole;
 
 /// Advice where a slice is not read in pieces.
 pub(super) const BOUNDS_HINT: &str = "give a number for each bound, as in NAME[0:99] or NAME(1:99): the array is then read in pieces";
-/// Number of bins in a histogram.
-const BINS: u16 = 12;
 /// Maximum size of an array that is read as a whole, in bytes. gdb would print a larger one for longer than a command
 /// may take.
 const WHOLE_BYTES_MAX: u64 = 4 << 20;
@@ -468,15 +468,4 @@ async fn stats_of(
         }
     }
     Some((verdict, StatsOf { tasks: all, stats }, rest))
-}
-
-/// Bins between the smallest and the largest number. None without numbers.
-fn bins(stats: &Stats) -> Option<Bins> {
-    let value = |extreme: &Option<Extreme>| extreme.as_ref().map(|e| e.value.to_f64());
-    let bins = Bins {
-        low: value(&stats.min)?,
-        high: value(&stats.max)?,
-        count: BINS,
-    };
-    Bins::decode(&bins.encode())
 }
