@@ -323,7 +323,11 @@ fn opened_by_access(function: &Prototype) -> String {
 
 /// The statement that records a collective call on a window or a file. Empty for other functions.
 pub(crate) fn collective_of_object(number: usize, function: &Prototype) -> String {
-    let name = function.name.as_str();
+    // The end of a split collective call is the same for large counts.
+    let name = match function.name.strip_suffix("_begin_c") {
+        Some(_) => function.name.trim_end_matches("_c"),
+        None => function.name.as_str(),
+    };
     let is_file =
         name.starts_with("File_") && FILE_COLLECTIVES.iter().any(|end| name.ends_with(end));
     let first = function

@@ -92,9 +92,14 @@ pub(crate) fn access(number: usize, function: &Prototype) -> String {
         true => " && check_type(&call, target_datatype, \"target_datatype\")",
         false => "",
     };
+    let operator = match (has("op"), has("target_datatype")) {
+        (true, true) => "check_accumulation(&call, op, target_datatype);",
+        (true, false) => "check_accumulation(&call, op, datatype);",
+        (false, _) => "",
+    };
     let mut text = format!(
         "check_access(&call, win, target_rank, {epoch});\n\
-         if (target_rank != MPI_PROC_NULL{typed}) check_bounds(&call, win, target_rank, target_disp, {elements});\n\
+         if (target_rank != MPI_PROC_NULL{typed}) {{ check_bounds(&call, win, target_rank, target_disp, {elements}); {operator} }}\n\
          access_window(&call, {number}, win, target_rank, target_disp, {elements}, {kind}, {reduction});\n"
     );
     for (buffer, own, is_written) in [

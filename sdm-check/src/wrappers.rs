@@ -227,12 +227,7 @@ fn checks(number: usize, function: &Prototype) -> String {
         add(format!("{guard}check_count(&call, {own}, \"{own}\");\n"));
     }
     ranks_and_tags(function, &mut add);
-    let shape = SHAPES.iter().find(|(_, names)| names.contains(&name));
-    if let Some((shape, _)) = shape {
-        let comm = own.iter().find(|it| it.base == COMM);
-        let comm = comm.map_or("comm", |it| it.name.as_str());
-        add(format!("check_shape(&call, {comm}, {shape});\n"));
-    }
+    add(shape(function));
     buffers::buffers(function, &mut add);
     add(operator(function));
     add(buffers::file(function));
@@ -242,6 +237,19 @@ fn checks(number: usize, function: &Prototype) -> String {
     add(matching::collective_of_object(number, function));
     add("}\n".to_owned());
     text
+}
+
+/// The statement that checks the topology and the groups of a call's communicator. Empty if the call allows all.
+fn shape(function: &Prototype) -> String {
+    let name = function.name.as_str();
+    let shape = match SHAPES.iter().find(|(_, names)| names.contains(&name)) {
+        Some((shape, _)) => *shape,
+        None if plain(name).starts_with("neighbor_") => "TOPOLOGY",
+        None => return String::new(),
+    };
+    let comm = function.parameters.iter().find(|it| it.base == COMM);
+    let comm = comm.map_or("comm", |it| it.name.as_str());
+    format!("check_shape(&call, {comm}, {shape});\n")
 }
 
 /// Adds the statements that check the info objects of a call.
@@ -309,9 +317,10 @@ fn collective(number: usize, function: &Prototype) -> String {
         "allgather" | "alltoall" => side("is_first_group(comm)"),
         _ => "0, MPI_DATATYPE_NULL".to_owned(),
     };
+    let between_op = if has("root") { "MPI_OP_NULL" } else { op };
     // In an intercommunicator each group sends what the other one receives.
     format!(
-        "if (is_inter({comm})) {{ {begin}-1, MPI_OP_NULL, 0, MPI_DATATYPE_NULL, (struct parts){{0}}); between(&call, {number}, {comm}, {root}, {given}); }}\nelse {whole}"
+        "if (is_inter({comm})) {{ {begin}-1, {between_op}, 0, MPI_DATATYPE_NULL, (struct parts){{0}}); between(&call, {number}, {comm}, {root}, {given}); }}\nelse {whole}"
     )
 }
 

@@ -27,8 +27,8 @@ struct verdict_of_pair { int64_t from, to; int32_t world, index, other_rank, oth
 static struct window_access accesses[ACCESSES_MAX];
 static struct verdict_of_pair pair_verdicts[VERDICTS_MAX];
 static struct { uint64_t name; MPI_Win window; struct extent memory; int unit, is_dynamic; } units[UNITS_MAX];
-/* Memory that was ever attached to dynamic windows. */
-static struct region { uint64_t name; int64_t start, end; } regions[UNITS_MAX];
+/* Memory of dynamic windows: what was attached, and how many collective calls the window had, and one, when it was detached. */
+static struct region { uint64_t name; int64_t start, end; uint64_t over; } regions[UNITS_MAX];
 static int region_count;
 static int access_count, verdict_count, origin_count, has_read;
 static uint64_t segment, phase, communications, origins;
@@ -60,10 +60,10 @@ static void keep_unit(MPI_Win window)
 static void keep_region(MPI_Win window, const void *base, MPI_Aint size)
 {
     struct sequence *named = sequence_of(WINDOW, HANDLE(window));
-    struct region made = {named ? named->name : 0, (intptr_t)base, (intptr_t)base + size};
+    struct region made = {named ? named->name : 0, (intptr_t)base, (intptr_t)base + size, 0};
     pthread_mutex_lock(&accesses_lock);
     int at = 0;
-    while (at < region_count && memcmp(&regions[at], &made, sizeof made))
+    while (at < region_count && at < UNITS_MAX && memcmp(&regions[at], &made, offsetof(struct region, over)))
         at++;
     if (at < UNITS_MAX)
         regions[at] = made;
@@ -71,14 +71,30 @@ static void keep_region(MPI_Win window, const void *base, MPI_Aint size)
     pthread_mutex_unlock(&accesses_lock);
 }
 
+static void end_region(struct call *call, MPI_Win window, const void *base)
+{
+    struct sequence *named = sequence_of(WINDOW, HANDLE(window));
+    int is_known = !named || region_count > UNITS_MAX || depth != 1;
+    pthread_mutex_lock(&accesses_lock);
+    for (int i = 0; i < region_count && i < UNITS_MAX && !is_known; i++)
+        if (regions[i].name == named->name && regions[i].start == (intptr_t)base && !regions[i].over) {
+            regions[i].over = named->count + 1;
+            is_known = 1;
+        }
+    pthread_mutex_unlock(&accesses_lock);
+    if (!is_known)
+        report(call, BEYOND, NULL, "the memory is not attached to the window");
+}
+
+#define pre_Win_detach(call, win, base) end_region(call, win, base)
 #define post_Win_attach(call, rc, win, base, size) ((rc) == MPI_SUCCESS && depth == 1 ? keep_region(win, base, size) : (void)0)
 
-/* True where all of an access was attached at some time, or that is not known. */
+/* True where all of an access was attached at some time, or that is not known. Between fences what was detached before the first one is not. */
 static int was_attached(const struct window_access *it)
 {
     int64_t from = it->disp, end = it->disp + it->length;
     for (int i = 0; i < region_count && i < UNITS_MAX && from < end; i++)
-        if (regions[i].name == it->window && regions[i].start <= from && regions[i].end > from) {
+        if (regions[i].name == it->window && regions[i].start <= from && regions[i].end > from && !(regions[i].over && it->mode == FENCED && it->epoch >= regions[i].over)) {
             from = regions[i].end;
             i = -1;
         }
@@ -94,8 +110,17 @@ static void synchronised(MPI_Comm comm)
     activity++;
     if (!named || is_inter(comm) || group_size(comm) != group_size(MPI_COMM_WORLD))
         return;
+    uint64_t before = phase;
     phase = mix(named->name, named->count);
     communications = 0;
+    /* Nothing has completed these: they go on. */
+    pthread_mutex_lock(&accesses_lock);
+    for (int i = access_count - 1; i >= 0 && accesses[i].segment >= segment; i--)
+        if (accesses[i].mode == SHARED && accesses[i].kind == WRITES && accesses[i].epoch == before && accesses[i].segment == segment && access_count < ACCESSES_MAX) {
+            accesses[access_count] = accesses[i];
+            accesses[access_count++].epoch = phase;
+        }
+    pthread_mutex_unlock(&accesses_lock);
 }
 
 /* The accesses to a window before are complete, at least at this rank. */
@@ -400,11 +425,11 @@ static void tell_pair(struct call *call, const struct verdict_of_pair *it)
     const struct window_access *own = &accesses[it->index];
     void *place = (void *)(uintptr_t)own->site, *other = (void *)(uintptr_t)accesses[it->other_index].site;
     if (it->other_rank == NOBODY) {
-        report(call, BEYOND, place, "%s at {%p} uses bytes from 0x%llx on at rank %d, which has never attached them to the window", function_name(own->function), place,
+        report(call, BEYOND, place, "%s at {%p} uses bytes from 0x%llx on at rank %d, which has not attached them to the window, or has detached them", function_name(own->function), place,
                (long long)it->from, own->world);
         return;
     }
-    const char *how = own->mode == FENCED ? "between the same fences" : own->mode == POSTED ? "in the same epoch of MPI_Win_post" : "under shared locks, with nothing between them";
+    const char *how = own->mode == FENCED ? "between the same fences" : own->mode == POSTED ? "in the same epoch of MPI_Win_post" : "under shared locks, and nothing completes one before the other";
     if (it->other_rank == own_rank)
         report(call, CONFLICT, place, "%s at {%p} uses bytes %lld-%lld of rank %d's window, and so does %s at {%p}, before either is complete", function_name(own->function),
                place, (long long)it->from, (long long)it->to - 1, own->world, function_name(it->other_function), other);

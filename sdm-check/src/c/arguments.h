@@ -152,6 +152,8 @@ static void check_file(struct call *call, MPI_File file, int is_write)
     int mode = 0;
     if (PMPI_File_get_amode(file, &mode) == MPI_SUCCESS && mode & (is_write ? MPI_MODE_RDONLY : MPI_MODE_WRONLY))
         report(call, WRONG_KIND, NULL, "the file was opened with %s", is_write ? "MPI_MODE_RDONLY" : "MPI_MODE_WRONLY");
+    else if ((strstr(call->name, "_all") || strstr(call->name, "_ordered")) && !strstr(call->name, "_begin") && !strstr(call->name, "_end") && look_up(FILE_HANDLE, HANDLE(file)).is_active)
+        report(call, BAD_SPLIT, NULL, "a split collective call of the file has begun, and has not ended");
     else if (mode & MPI_MODE_SEQUENTIAL && !strstr(call->name, "_shared") && !strstr(call->name, "_ordered"))
         report(call, WRONG_KIND, NULL, "the file was opened with MPI_MODE_SEQUENTIAL, which allows only the shared file pointer");
 }
@@ -162,8 +164,11 @@ static void check_split(struct call *call, MPI_File file, int begins)
     pthread_mutex_lock(&objects_lock);
     struct object *it = find(FILE_HANDLE, HANDLE(file));
     struct object before = *it;
+    size_t length = begins < 0 ? 0 : strlen(call->name) - strlen(strstr(call->name, begins ? "_begin" : "_end"));
     if (it->life == LIVE && begins >= 0)
         it->is_active = begins;
+    if (it->life == LIVE && begins > 0)
+        it->split = call->name;
     pthread_mutex_unlock(&objects_lock);
     if (begins < 0)
         close_request(~HANDLE(file));
@@ -173,6 +178,8 @@ static void check_split(struct call *call, MPI_File file, int begins)
         report(call, BAD_SPLIT, NULL, "a split collective call of the file has begun, and has not ended");
     else if (!begins && !before.is_active)
         report(call, BAD_SPLIT, NULL, "no split collective call of the file has begun");
+    else if (begins == 0 && (strncmp(before.split, call->name, length) || before.split[length] != '_' || before.split[length + 1] != 'b'))
+        report(call, BAD_SPLIT, NULL, "the split collective call of the file that has begun is %s", before.split);
 }
 
 /* The part of each rank, where there is a count for each. */
@@ -221,7 +228,7 @@ static int is_root(MPI_Comm comm, int root)
     return rank_in(comm) == root;
 }
 
-enum shape { INTRA, INTER, CARTESIAN };
+enum shape { INTRA, INTER, CARTESIAN, TOPOLOGY };
 
 static void check_shape(struct call *call, MPI_Comm comm, enum shape shape)
 {
@@ -231,9 +238,11 @@ static void check_shape(struct call *call, MPI_Comm comm, enum shape shape)
         report(call, WRONG_KIND, NULL, "the communicator is one between two groups");
     else if (shape == INTER && !flag)
         report(call, WRONG_KIND, NULL, "the communicator is none between two groups");
-    if (shape != CARTESIAN)
+    if (shape < CARTESIAN)
         return;
     PMPI_Topo_test(comm, &topology);
-    if (topology != MPI_CART)
+    if (topology == MPI_UNDEFINED)
+        report(call, WRONG_KIND, NULL, "the communicator has no topology");
+    else if (shape == CARTESIAN && topology != MPI_CART)
         report(call, WRONG_KIND, NULL, "the communicator has no Cartesian topology");
 }

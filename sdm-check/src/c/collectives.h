@@ -118,7 +118,7 @@ static void describe_step(const struct step *step, int number, char *text, size_
     if (number == COLLECTIVES + 1)
         snprintf(text, room, "%s with root %d", name, step->root);
     else if (number == COLLECTIVES + 2 && step->operator)
-        snprintf(text, room, "%s with an operator of its own (function at 0x%x of the program)", name, (unsigned)step->operator);
+        snprintf(text, room, "%s with an operator of its own (%sfunction at 0x%x of the program)", name, step->operator & 1 ? "" : "not commutative, ", (unsigned)step->operator >> 1);
     else if (number == COLLECTIVES + 2)
         snprintf(text, room, "%s with %s", name, step->reduction < sizeof REDUCTIONS / sizeof *REDUCTIONS ? REDUCTIONS[step->reduction] : "an operator of its own");
     else if (number == COLLECTIVES + 3) {
@@ -195,6 +195,33 @@ static void check_operator(struct call *call, MPI_Op op, MPI_Datatype type)
     else if (!basic && it.life == LIVE && it.is_known)
         report(call, BAD_OPERAND, it.site, "%s is not defined for derived datatypes, as that of %s at {%p}", REDUCTIONS[number], it.maker, it.site);
 }
+
+/* The elements of an accumulation may be derived from one basic type; its operator is one of MPI's own. */
+static void check_accumulation(struct call *call, MPI_Op op, MPI_Datatype type)
+{
+    int number = reduction_of(op), basic = type == MPI_DATATYPE_NULL ? 0 : signature_of(1, type).basic;
+    if (look_up(OPERATOR, HANDLE(op)).life == LIVE)
+        report(call, BAD_OPERAND, NULL, "an accumulation cannot use an operator of MPI_Op_create");
+    else if (number && number != OTHER_REDUCTION && basic && !can_reduce(op, BASICS[basic].class))
+        report(call, BAD_OPERAND, NULL, "%s is not defined for %s", REDUCTIONS[number], BASICS[basic].name);
+}
+
+static void check_own_operator(struct call *call, MPI_Op op)
+{
+    int number = reduction_of(op);
+    if (number && number != OTHER_REDUCTION)
+        report(call, WRONG_KIND, NULL, "MPI's own operators cannot be freed");
+}
+
+static void check_named(struct call *call, MPI_Datatype type, const char *what)
+{
+    if (basic_of(type))
+        report(call, WRONG_KIND, NULL, "MPI's own datatypes %s", what);
+}
+
+#define pre_Op_free(call, op) check_own_operator(call, *(op))
+#define pre_Type_free(call, type) check_named(call, *(type), "cannot be freed")
+#define pre_Type_get_contents(call, type, integers, addresses, types, numbers, places, found) check_named(call, type, "have no contents")
 
 /* Which field of two calls differs: the number of the error, or 0. */
 static int differ(const struct step *a, const struct step *b)

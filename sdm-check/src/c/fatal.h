@@ -85,9 +85,16 @@ static void begin_window(MPI_Win window)
     begin_epochs(window);
 }
 
-/* The program sees and sets MPI's own. */
-static void hide_handler(MPI_Errhandler *handler)
+/* The program sees and sets MPI's own. One that it has created it must free once more. */
+static void hide_handler(struct call *call, MPI_Errhandler *handler)
 {
+    pthread_mutex_lock(&objects_lock);
+    struct object *it = find(ERROR_HANDLER, HANDLE(*handler));
+    int is_freed = it->life == FREED;
+    it->count += it->life == LIVE;
+    pthread_mutex_unlock(&objects_lock);
+    if (is_freed)
+        made(call, ERROR_HANDLER, HANDLE(*handler), 0);
     if (*handler != own_comm_handler && *handler != own_window_handler)
         return;
     MPI_Errhandler own = *handler;
@@ -95,8 +102,9 @@ static void hide_handler(MPI_Errhandler *handler)
     *handler = MPI_ERRORS_ARE_FATAL;
 }
 
-#define post_Comm_get_errhandler(call, rc, comm, handler) ((rc) == MPI_SUCCESS && initialized ? hide_handler(handler) : (void)0)
-#define post_Win_get_errhandler(call, rc, win, handler) ((rc) == MPI_SUCCESS && initialized ? hide_handler(handler) : (void)0)
+#define post_Comm_get_errhandler(call, rc, comm, handler) ((rc) == MPI_SUCCESS && initialized ? hide_handler(call, handler) : (void)0)
+#define post_Win_get_errhandler(call, rc, win, handler) ((rc) == MPI_SUCCESS && initialized ? hide_handler(call, handler) : (void)0)
+#define post_File_get_errhandler post_Win_get_errhandler
 #define post_Errhandler_get post_Comm_get_errhandler
 #define pre_Comm_set_errhandler(call, comm, handler) (check_handler(call, handler), (handler) = (handler) == MPI_ERRORS_ARE_FATAL ? own_comm_handler : (handler))
 #define pre_Win_set_errhandler(call, win, handler) (check_handler(call, handler), (handler) = (handler) == MPI_ERRORS_ARE_FATAL ? own_window_handler : (handler))

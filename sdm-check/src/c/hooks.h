@@ -150,7 +150,7 @@ static int is_of_program(void *address)
     return !dladdr(address, &found) || !found.dli_fname || !strstr(found.dli_fname, ".so");
 }
 
-/* Keys of attributes, and error handlers. That of a communicator is lent: only what was created is to be freed. */
+/* Keys of attributes, and error handlers. */
 static void made_key(struct call *call, int key)
 {
     made(call, KEY, key, 0);
@@ -193,13 +193,13 @@ static void post_Op_create(struct call *call, int rc, MPI_User_function *functio
     (void)call;
     if (rc != MPI_SUCCESS || !is_of_program((void *)(uintptr_t)function) || !dladdr((void *)(uintptr_t)function, &found) || !found.dli_fname)
         return;
-    uint64_t name = commutes != 0;
+    uint64_t name = 0;
     for (const char *it = found.dli_fname; *it; it++)
         name = mix(name, (unsigned char)*it);
     pthread_mutex_lock(&objects_lock);
     struct object *it = find(OPERATOR, HANDLE(*op));
     if (it->life == LIVE)
-        it->hash = name << 32 | (uint32_t)((uintptr_t)function - (uintptr_t)found.dli_fbase);
+        it->hash = name << 32 | (uint32_t)(((uintptr_t)function - (uintptr_t)found.dli_fbase) << 1 | (commutes != 0));
     pthread_mutex_unlock(&objects_lock);
 }
 
@@ -233,6 +233,8 @@ static long long buffer_bytes = -1;
 #else
 #define post_Buffer_attach(call, rc, buffer, size) ((rc) == MPI_SUCCESS ? (void)(buffer_bytes = (size)) : (void)0)
 #endif
+#define post_Buffer_attach_c post_Buffer_attach
+#define post_Buffer_detach_c post_Buffer_detach
 #define post_Buffer_detach(call, rc, buffer, size) ((rc) == MPI_SUCCESS ? (void)(buffer_bytes = -1) : (void)0)
 #define post_Comm_attach_buffer(call, rc, comm, buffer, size) ((rc) == MPI_SUCCESS ? (void)(buffer_bytes = INT64_MAX) : (void)0)
 #define post_Session_attach_buffer(call, rc, session, buffer, size) ((rc) == MPI_SUCCESS ? (void)(buffer_bytes = INT64_MAX) : (void)0)
@@ -272,9 +274,11 @@ static void pre_Startall(struct call *call, int count, MPI_Request *requests)
         started(call, requests[i]);
 }
 
+#define pre_Cancel(call, request) check_given_up(call, *(request))
+
 static void pre_Request_free(struct call *call, MPI_Request *request)
 {
-    (void)call;
+    check_given_up(call, *request);
     close_all(NULL, HANDLE(*request));
     free_pending(HANDLE(*request));
 }
@@ -286,6 +290,15 @@ static void post_Request_get_status(struct call *call, int rc, MPI_Request reque
     if (rc != MPI_SUCCESS || !*flag)
         return;
     close_all(NULL, HANDLE(request));
+}
+
+/* Elements are added in place. */
+static void pre_Reduce_local(struct call *call, const void *in, void *sum, int count, MPI_Datatype type, MPI_Op op)
+{
+    struct extent one = memory_of(in, count, type), other = memory_of(sum, count, type);
+    (void)op;
+    if (one.start && other.start && overlap(one, other))
+        report(call, ALIASED, NULL, "inbuf and inoutbuf overlap");
 }
 
 /* Point to point. In strict mode a send that receives, too, waits for its receiver. */

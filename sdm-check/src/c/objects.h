@@ -14,6 +14,8 @@ struct object {
     const struct layout *layout;
     void *site;
     const char *maker;
+    /* Of a file: the split collective call that has begun. */
+    const char *split;
 };
 
 #define HANDLE(it) ((uint64_t)(uintptr_t)(it))

@@ -112,30 +112,30 @@ static void open_request(struct call *call, MPI_Request request, struct extent m
 }
 
 /* A collective operation has a second buffer, which it sends, and arrays of counts and displacements, whose extents have LIST in place of a
- * count. Accesses without a request have a number with bits that no handle has. */
-enum { LISTS_BIT = 57, SENT_BIT = 61, LIST = -1 };
-#define MORE_BITS ((uint64_t)0x1f << LISTS_BIT)
+ * count. A partitioned send has its partitions. Accesses without a request have a number with bits that no handle has. */
+enum { PARTITION_BIT = 47, LISTS_BIT = 57, SENT_BIT = 61, LIST = -1 };
+#define MORE_BITS ((uint64_t)0x7fff << PARTITION_BIT)
 #define ORIGIN_BITS ((uint64_t)0x5d << 56)
 static int sent_count;
 
-static void open_more(struct call *call, MPI_Request request, int bit, struct extent memory)
+static void open_more(struct call *call, MPI_Request request, uint64_t bits, struct extent memory)
 {
     if (depth != 1 || !memory.start)
         return;
     sent_count++;
-    open_memory(call, HANDLE(request) ^ (uint64_t)1 << bit, memory, 0);
+    open_memory(call, HANDLE(request) ^ bits, memory, 0);
 }
 
 static void open_sent(struct call *call, MPI_Request request, const void *buffer, int count, MPI_Datatype type)
 {
     if (buffer != MPI_IN_PLACE)
-        open_more(call, request, SENT_BIT, memory_of(buffer, count, type));
+        open_more(call, request, (uint64_t)1 << SENT_BIT, memory_of(buffer, count, type));
 }
 
 static void open_list(struct call *call, MPI_Request request, int number, const int *values, int count)
 {
     if (values)
-        open_more(call, request, LISTS_BIT + number, (struct extent){.start = (char *)values, .end = (char *)(values + count), .count = LIST});
+        open_more(call, request, (uint64_t)1 << (LISTS_BIT + number), (struct extent){.start = (char *)values, .end = (char *)(values + count), .count = LIST});
 }
 
 /* Of those whose numbers differ from that of the request only in the bits of `more`. */
@@ -220,12 +220,17 @@ static void completed(struct call *call, uint64_t before, MPI_Request after, con
     freed(REQUEST, before);
 }
 
+/* A request that another thread completes or makes meanwhile can have the same handle. */
+static int are_known(void)
+{
+    return level != MPI_THREAD_MULTIPLE || (!unmatched && pthread_equal(pthread_self(), main_thread));
+}
+
 /* Requests are waited for that nobody has started, alone: beside others a request without a start may be meant. */
 static void check_wait(struct call *call, int count, const MPI_Request *requests)
 {
     struct object first = {0};
-    /* A request that another thread completes or makes meanwhile can have the same handle. */
-    int is_alone = level != MPI_THREAD_MULTIPLE || (!unmatched && pthread_equal(pthread_self(), main_thread));
+    int is_alone = are_known();
     for (int i = 0; i < count; i++) {
         if (requests[i] == MPI_REQUEST_NULL)
             continue;
@@ -242,7 +247,7 @@ static void check_wait(struct call *call, int count, const MPI_Request *requests
         report(call, NOT_STARTED, first.site, "the request of %s at {%p} was not started", first.maker, first.site);
 }
 
-static void part(MPI_Request request, int count);
+static void part(MPI_Request request, int count, struct extent first, MPI_Aint step);
 
 static void started(struct call *call, MPI_Request request)
 {
@@ -256,11 +261,22 @@ static void started(struct call *call, MPI_Request request)
     if (it->life == LIVE)
         it->is_active = it->was_started = 1;
     pthread_mutex_unlock(&objects_lock);
-    if (before.life == LIVE && before.is_active)
+    if (before.life == OVER && before.is_persistent && are_known())
+        report(call, FREED_HANDLE, before.site, "the request of %s at {%p} was freed", before.maker, before.site);
+    else if (before.life == LIVE && before.is_active)
         report(call, STARTED, before.site, "the request of %s at {%p} is %s", before.maker, before.site,
                before.is_persistent ? "under way already" : "none that can be started");
     else {
         start_pending(call, HANDLE(request));
-        part(request, 0);
+        part(request, 0, (struct extent){0}, 0);
     }
+}
+
+/* Only MPI_Wait and its like end a nonblocking collective operation, or an access to a window. */
+static void check_given_up(struct call *call, MPI_Request request)
+{
+    struct object it = look_up(REQUEST, HANDLE(request));
+    int is_alone = it.life == LIVE && it.count == 1 && !it.is_persistent && !strstr(it.maker, "send") && !strstr(it.maker, "recv");
+    if (is_alone && (!strncmp(it.maker, "MPI_I", 5) || !strncmp(it.maker, "MPI_R", 5)))
+        report(call, WRONG_KIND, it.site, "the request of %s at {%p} cannot be freed or cancelled", it.maker, it.site);
 }

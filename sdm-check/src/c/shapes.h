@@ -240,8 +240,6 @@ static void pre_Compare_and_swap(struct call *call, const void *origin, const vo
         report(call, BAD_OPERAND, NULL, "it is not defined for %s", BASICS[basic].name);
 }
 
-#define pre_Fetch_and_op(call, origin, result, type, target, place, op, window) (basic_of(type) ? check_operator(call, op, type) : (void)0)
-
 /* Messages that a probe has matched: only their handle receives them. */
 static void matched(struct call *call, MPI_Message message)
 {
@@ -261,10 +259,12 @@ static void unmatch(struct call *call, MPI_Message message, struct extent memory
 #define post_Improbe(call, rc, source, tag, comm, flag, message, status) ((rc) == MPI_SUCCESS && *(flag) ? matched(call, *(message)) : (void)0)
 #define pre_Mrecv(call, buf, count, type, message, status) unmatch(call, *(message), memory_of(buf, count, type))
 #define pre_Imrecv(call, buf, count, type, message, request) unmatch(call, *(message), memory_of(buf, count, type))
+#define pre_Mrecv_c(call, buf, count, type, message, status) unmatch(call, *(message), (struct extent){0})
+#define pre_Imrecv_c(call, buf, count, type, message, request) unmatch(call, *(message), (struct extent){0})
 
-/* The partitions of a send that are ready: each is so once between two starts. */
-enum { PARTED_MAX = 64, PARTITIONS_MAX = 1024 };
-static struct parted { uint64_t request, ready[PARTITIONS_MAX / 64]; int count; } parted[PARTED_MAX];
+/* The partitions of a send that are ready: each is so once between two starts. The first one's memory, and the bytes from each to the next. */
+enum { PARTED_MAX = 64, PARTITIONS_MAX = 1023 };
+static struct parted { uint64_t request, ready[PARTITIONS_MAX / 64 + 1]; int count; struct extent first; MPI_Aint step; } parted[PARTED_MAX];
 static int parted_count;
 
 static struct parted *parted_of(uint64_t request)
@@ -276,35 +276,50 @@ static struct parted *parted_of(uint64_t request)
 }
 
 /* A partitioned send is made, or started. */
-static void part(MPI_Request request, int count)
+static void part(MPI_Request request, int count, struct extent first, MPI_Aint step)
 {
     pthread_mutex_lock(&open_lock);
     struct parted *it = parted_of(HANDLE(request));
+    if (it && count == 0)
+        memset(it->ready, 0, sizeof it->ready);
     if (!it && count > 0 && count <= PARTITIONS_MAX && parted_count < PARTED_MAX)
         it = &parted[parted_count++];
-    if (it)
-        *it = (struct parted){.request = HANDLE(request), .count = count > 0 ? count : it->count};
+    if (it && count > 0)
+        *it = (struct parted){.request = HANDLE(request), .count = count, .first = first, .step = step};
     pthread_mutex_unlock(&open_lock);
+}
+
+static void part_send(MPI_Request request, const void *buffer, int partitions, MPI_Count count, MPI_Datatype type)
+{
+    MPI_Aint low, extent = 0;
+    PMPI_Type_get_extent(type, &low, &extent);
+    part(request, partitions, count <= INT32_MAX ? memory_of(buffer, count, type) : (struct extent){0}, count * extent);
 }
 
 static void ready(struct call *call, int partition, MPI_Request request)
 {
     int count = 0, is_twice = 0;
+    struct extent memory = {0};
     pthread_mutex_lock(&open_lock);
     struct parted *it = parted_of(HANDLE(request));
     count = it ? it->count : 0;
     if (it && partition >= 0 && partition < count) {
         is_twice = it->ready[partition / 64] >> partition % 64 & 1;
         it->ready[partition / 64] |= (uint64_t)1 << partition % 64;
+        memory = it->first;
+        memory.start += memory.start ? partition * it->step : 0;
+        memory.end += memory.start ? partition * it->step : 0;
     }
     pthread_mutex_unlock(&open_lock);
     if (count && (partition < 0 || partition >= count))
         report(call, BAD_PARTITION, NULL, "partition %d, of a message of %d", partition, count);
     else if (is_twice)
         report(call, BAD_PARTITION, NULL, "partition %d is ready already", partition);
+    else
+        open_more(call, request, (uint64_t)(partition + 1) << PARTITION_BIT, memory);
 }
 
-#define post_Psend_init(call, rc, buf, partitions, ...) ((rc) == MPI_SUCCESS ? part(*request, partitions) : (void)0)
+#define post_Psend_init(call, rc, buf, partitions, count, type, ...) ((rc) == MPI_SUCCESS ? part_send(*request, buf, partitions, count, type) : (void)0)
 #define pre_Pready(call, partition, request) ready(call, partition, request)
 
 static void pre_Pready_range(struct call *call, int low, int high, MPI_Request request)

@@ -1,6 +1,10 @@
 //! Wrong uses of memory by several operations, and races of messages, are reported; right ones are not.
 
-use super::check_parts::{hold, hold_right};
+use sdm_tests::place::Place;
+
+use super::check::{LAUNCHERS, errors};
+use super::check_matching::ranks_at;
+use super::check_parts::{hold, hold_right, run};
 
 const SOURCE: &str = "mpi_accesses.c";
 
@@ -93,4 +97,64 @@ fn race_of_any_source_is_reported() {
     hold(SOURCE, &rows);
     hold_right(SOURCE, &["any_before_synchronous"]);
     hold_right(SOURCE, &["named_posted_before_any"]);
+}
+
+const HANDLES: &str = "mpi_handles.c";
+
+#[test]
+fn wrong_uses_of_handles_are_reported_at_their_lines() {
+    let rows = [
+        ("own_of_mpi", 110, "MPI_Type_free(&type)", "0-1-2"),
+        ("own_of_mpi", 110, "MPI_Op_free(&op);", "0-1-2"),
+        ("own_of_mpi", 110, "MPI_Type_get_contents(", "0-1-2"),
+        ("no_neighbours", 110, "MPI_Neighbor_allgather(", "0-1-2"),
+        ("sum_onto_itself", 108, "MPI_Reduce_local(", "0-1-2"),
+        ("other_order", 403, "/* in another order */", "0-1-2"),
+        ("own_accumulation", 111, "MPI_Accumulate(", "0-1-2"),
+        (
+            "other_operator_between",
+            403,
+            "rank == 2 ? MPI_MIN",
+            "0-1-2",
+        ),
+        ("given_up", 110, "MPI_Cancel(&request)", "0-1-2"),
+        ("other_end", 116, "/* within */", "0-1-2"),
+        ("other_end", 116, "MPI_File_write_all_end(", "0-1-2"),
+        (
+            "handler_is_left",
+            309,
+            "MPI_Comm_create_errhandler(",
+            "0-1-2",
+        ),
+        ("put_goes_on", 603, "MPI_Put(numbers, 1, MPI_INT, 0, 5", "1"),
+        ("put_goes_on", 603, "MPI_Get(others, 1, MPI_INT, 0, 5", "2"),
+        ("detached_twice", 604, "/* again */", "0-1-2"),
+    ];
+    hold(HANDLES, &rows);
+}
+
+#[test]
+fn right_uses_of_handles_cause_no_report() {
+    hold_right(HANDLES, &["right_windows", "right_handles"]);
+}
+
+/// Open MPI 4.1 refuses or crashes in two of them, and does not have the other.
+#[test]
+fn wrong_starts_partitions_and_detached_memory_are_reported() {
+    let (launcher, compiler) = LAUNCHERS[1];
+    let place = Place::new();
+    let _program = place.compile("mpi_handles", compiler);
+    let names = ["partition_changes", "put_to_detached", "started_when_free"];
+    let done = run(&place, HANDLES, launcher, &names).code(119);
+    let told = errors(&place, &done);
+    for (number, text) in [
+        (102, "MPI_Start(&copy)"),
+        (204, "/* of partitions */"),
+        (604, "MPI_Put(others, 1, MPI_INT, (rank + 1) % size, place"),
+    ] {
+        let at = format!("{HANDLES}:{}", Place::line(HANDLES, text));
+        assert_eq!(ranks_at(&told, number, &at), "0-1-2", "{told:#?} {done}");
+    }
+    // The text about windows names each target.
+    assert_eq!(told.len(), 5, "{told:#?} {done}");
 }
