@@ -245,6 +245,20 @@ impl BrowserPage {
         self.key("Enter");
     }
 
+    /// Types `typed` in the console, presses Tab, and waits until the console has `line`.
+    ///
+    /// # Panics
+    /// If it does not come to that within [`BOUND`].
+    pub fn complete(&mut self, typed: &str, line: &str) {
+        self.value("document.querySelector('#command').focus()");
+        self.value("document.querySelector('#command').select()");
+        self.call("Input.insertText", json!({ "text": typed }));
+        self.key("Tab");
+        self.wait(&format!(
+            "document.querySelector('#command').value === '{line}'"
+        ));
+    }
+
     /// Saves a screenshot of the page as a PNG file.
     ///
     /// # Panics

@@ -187,17 +187,6 @@ fn check_barriers(page: &mut BrowserPage) {
     }
 }
 
-/// Presses Tab in the console; waits until it has this line.
-fn complete(page: &mut BrowserPage, typed: &str, line: &str) {
-    page.value("document.querySelector('#command').focus()");
-    page.value("document.querySelector('#command').select()");
-    page.call("Input.insertText", json!({ "text": typed }));
-    page.key("Tab");
-    page.wait(&format!(
-        "document.querySelector('#command').value === '{line}'"
-    ));
-}
-
 #[test]
 fn tab_in_the_console_completes_as_the_prompt_does() {
     let place = Place::new();
@@ -209,19 +198,19 @@ fn tab_in_the_console_completes_as_the_prompt_does() {
     page.click("[data-line='continue &']");
     page.wait_text("#tree", "twice");
     // Commands, the program's names by gdb, sets, and files.
-    complete(&mut page, "outl", "outliers ");
-    complete(&mut page, "[3] print num", "[3] print number ");
-    complete(&mut page, "[@runn", "[@running ");
+    page.complete("outl", "outliers ");
+    page.complete("[3] print num", "[3] print number ");
+    page.complete("[@runn", "[@running ");
     std::fs::write(place.path().join("commands.sdm"), "").expect("it is our folder");
-    complete(&mut page, "source comm", "source commands.sdm ");
+    page.complete("source comm", "source commands.sdm ");
     // Several that begin alike are listed, and the cursor need not be at the end.
-    complete(&mut page, "info l", "info l");
+    page.complete("info l", "info l");
     page.wait_text("#log", "links  locals");
     page.value("(() => { const it = document.querySelector('#command'); it.value = 'outl rank'; it.setSelectionRange(4, 4); })()");
     page.key("Tab");
     page.wait("document.querySelector('#command').value === 'outliers rank'");
     // Where there is no word, a second Tab leads on, as it does from an empty line.
-    complete(&mut page, "print no_such_name", "print no_such_name");
+    page.complete("print no_such_name", "print no_such_name");
     page.wait_text("#log", "(no completion)");
     page.key("Tab");
     page.wait("document.activeElement.id !== 'command'");

@@ -154,6 +154,8 @@ fn page_is_a_panel_of_vs_code() {
     page.click("[data-line='continue &']");
     page.wait_text("#tree", "exchange_halo");
     page.wait_text("#maplegend", "ranks 0-3 (4)");
+    page.complete("outl", "outliers ");
+    page.complete("[2] print left_n", "[2] print left_neighbour ");
     // VS Code follows, and one click leads to the line in its editor.
     page.within = "";
     let begin = Place::line("halo.c", "int left_neighbour = rod");
