@@ -191,7 +191,8 @@ impl Store {
             | Event::Shutdown
             | Event::SubmitJobError(..)
             | Event::TerminateJobError(..)
-            | Event::FilterDef(_) => {}
+            | Event::FilterDef(_)
+            | Event::Own { .. } => {}
         }
         let errors = out.finish();
         if self.texts.is_to_sweep() {

@@ -89,6 +89,7 @@ pub struct Agent {
     stop_tid: Option<u32>,
     is_paused: bool,
     filters: Filters,
+    has_own_commands: bool,
     open: BTreeMap<u32, Subject>,
 }
 
@@ -107,8 +108,17 @@ impl Agent {
             stop_tid: None,
             is_paused: false,
             filters: Filters::default(),
+            has_own_commands: false,
             open: BTreeMap::new(),
         }
+    }
+
+    /// The same agent with commands of its program: [`poll`](Self::poll) returns [`Command::Own`] in place of refusing
+    /// it.
+    #[must_use]
+    pub fn with_own_commands(mut self) -> Self {
+        self.has_own_commands = true;
+        self
     }
 
     /// The same agent with ids of this form.
@@ -178,6 +188,20 @@ impl Agent {
         }
     }
 
+    /// Sends an event in answer to the open command `tid`, before [`complete`](Self::complete) ends it. It passes the
+    /// filters, and is sent while events are suspended, too.
+    ///
+    /// # Errors
+    /// No such command is open, or the event does not exist in the dialect or is too long.
+    pub fn answer(&mut self, tid: u32, event: &Event) -> Result<(), SendError> {
+        let message = event.encode(self.dialect, tid);
+        let message = message.ok().filter(|_| self.open.contains_key(&tid));
+        let message = message.ok_or(SendError::NoMessage)?;
+        message
+            .encode(&mut self.output)
+            .map_err(|_| SendError::NoMessage)
+    }
+
     /// Sends an event about elements with the agent's numbers, without the parts that filters remove.
     ///
     /// # Errors
@@ -235,6 +259,11 @@ impl Agent {
         }
         let subject = Subject::of(self.dialect, &message);
         let command = match Command::decode(self.dialect, message) {
+            Ok(Command::Own { id, .. }) if !self.has_own_commands => {
+                let error = MessageError::Unknown(id, "command");
+                self.refuse(tid, subject, error.to_string());
+                return None;
+            }
             Ok(command) => command,
             Err(error) => {
                 self.refuse(tid, subject, error.to_string());

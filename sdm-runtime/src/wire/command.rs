@@ -6,6 +6,8 @@ use crate::attribute;
 
 /// The wire version that both dialects write.
 pub const VERSION: &str = "2.0";
+/// The lowest id of commands that a program defines itself ([`Command::Own`]): both dialects have lower ones only.
+pub const OWN_MIN: u16 = 100;
 
 /// A command of a client to an agent. The number at the beginning of each description is its id on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +64,14 @@ pub enum Command {
     GetAttributes(Vec<String>),
     /// 13 of PTP: send the definitions of all attributes.
     QueryAttributes,
+    /// [`OWN_MIN`] and above: a command that the programs at both ends define. An agent takes it if
+    /// [`Agent::with_own_commands`](super::agent::Agent::with_own_commands) says so.
+    Own {
+        /// The command's id on the wire.
+        id: u16,
+        /// The arguments, unchanged.
+        args: Vec<String>,
+    },
 }
 
 /// Change of a job by CHANGE_JOB. The document leaves the attributes to the agent; these are SDM's.
@@ -121,6 +131,7 @@ impl Command {
             Self::ClearFilters(_) => "CLEAR_FILTERS",
             Self::GetAttributes(_) => "GET_ATTRIBUTES",
             Self::QueryAttributes => "QUERY_ATTRIBUTES",
+            Self::Own { .. } => "of a program",
         }
     }
 
@@ -166,6 +177,10 @@ impl Command {
             Self::ClearFilters(filters) => (Some(Dialect::Ptp), 11, filters.clone()),
             Self::GetAttributes(keys) => (Some(Dialect::Ptp), 12, keys.clone()),
             Self::QueryAttributes => (Some(Dialect::Ptp), 13, vec![]),
+            Self::Own { id, .. } if *id < OWN_MIN => {
+                return Err(MessageError::Unknown(*id, "command of a program's own"));
+            }
+            Self::Own { id, args } => (None, *id, args.clone()),
         };
         match only.is_none_or(|only| only == dialect) {
             true => Ok(Message { id, tid, args }),
@@ -227,6 +242,7 @@ impl Command {
             (11, Ptp) => Ok(Self::ClearFilters(args)),
             (12, Ptp) => Ok(Self::GetAttributes(args)),
             (13, Ptp) => none(Self::QueryAttributes),
+            (id @ OWN_MIN.., _) => Ok(Self::Own { id, args }),
             (id, _) => Err(MessageError::Unknown(id, "command")),
         }
     }

@@ -12,6 +12,8 @@ use crate::ids::Ids;
 
 /// FILTER_DEF's id, which no source gives: the first that PTP leaves free.
 const FILTER_DEF: u16 = 254;
+/// The lowest id of events that a program defines itself ([`Event::Own`]): both dialects have lower ones only.
+pub const OWN_MIN: u16 = 0x100;
 
 /// A kind of element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +79,13 @@ pub enum Event {
     AttrDef(Vec<Definition>),
     /// 254: the current filters as definitions; only in the document's dialect.
     FilterDef(Vec<Definition>),
+    /// [`OWN_MIN`] and above: an event that the programs at both ends define.
+    Own {
+        /// The event's id on the wire.
+        id: u16,
+        /// The arguments, unchanged.
+        args: Vec<String>,
+    },
 }
 
 fn number(base: u16, kind: Kind) -> u16 {
@@ -153,6 +162,13 @@ impl Event {
                 definition::encode(dialect, all, &mut args);
                 FILTER_DEF
             }
+            Self::Own { id, .. } if *id < OWN_MIN => {
+                return Err(MessageError::Unknown(*id, "event of a program's own"));
+            }
+            Self::Own { id, args: own } => {
+                args.clone_from(own);
+                *id
+            }
         };
         Ok(Message { id, tid, args })
     }
@@ -198,6 +214,10 @@ impl Event {
             251 => Self::AttrDef(definition::decode(dialect, &mut args)?),
             FILTER_DEF if dialect == Dialect::Document => {
                 Self::FilterDef(definition::decode(dialect, &mut args)?)
+            }
+            OWN_MIN.. => {
+                let args = args.collect();
+                return Ok(Self::Own { id, args });
             }
             _ => return Err(MessageError::Unknown(id, "event")),
         };

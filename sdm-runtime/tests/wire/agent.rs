@@ -1,8 +1,9 @@
 //! Tests of the agent's end: its answers to valid and invalid commands, and events that it sends or holds back.
 
 use sdm_runtime::wire::Dialect;
+use sdm_runtime::wire::MessageError;
 use sdm_runtime::wire::agent::{Agent, Phase, SendError};
-use sdm_runtime::wire::client::{Client, Report};
+use sdm_runtime::wire::client::{Client, ClientError, Report};
 use sdm_runtime::wire::command::Command;
 use sdm_runtime::wire::definition::Definition;
 use sdm_runtime::wire::event::{Event, Failure, Kind};
@@ -320,4 +321,52 @@ fn filtered_elements_are_omitted_with_their_children() {
     );
     let said = command(&mut agent, silence(&[("filterChildren", "true")]));
     assert!(said.contains("FILTER_EVENTS: id is missing"), "{said}");
+}
+
+#[test]
+fn own_commands_and_events_pass_between_both_ends() {
+    const DRAIN: u16 = 100;
+    const PROGRESS: u16 = 0x100;
+    let drain = || Command::Own {
+        id: DRAIN,
+        args: vec!["rack=7".to_owned(), String::new()],
+    };
+    let progress = |done: &str| Event::Own {
+        id: PROGRESS,
+        args: vec![done.to_owned()],
+    };
+    for dialect in [Dialect::Document, Dialect::Ptp] {
+        let (agent, mut client) = agent(dialect);
+        let mut agent = agent.with_own_commands();
+        let tid = client.send(drain()).unwrap();
+        agent.receive(&client.take_output());
+        assert_eq!(agent.poll(), Ok(Some((tid, drain()))));
+        agent.answer(tid, &progress("50 %")).unwrap();
+        agent.complete(tid, Ok(()));
+        agent.send(progress("of all")).unwrap();
+        // It is complete: its number may be that of another command.
+        assert_eq!(
+            agent.answer(tid, &progress("late")),
+            Err(SendError::NoMessage)
+        );
+        let (reports, _) = talk(&mut agent, &mut client);
+        let [Report::Event(of, first), done, Report::Event(_, last)] = &*reports else {
+            panic!("{reports:?}");
+        };
+        assert_eq!((*of, first), (tid, &progress("50 %")));
+        assert_eq!(*done, Report::Done(tid, drain(), Ok(())));
+        assert_eq!(*last, progress("of all"));
+    }
+    // Without the agent's consent they are unknown, and their ids are none of the dialects'.
+    let (mut agent, mut client) = agent(Dialect::Document);
+    let reports = ask(&mut agent, &mut client, drain());
+    let why = "this protocol has no command with the id 0x0064";
+    assert_eq!(done(reports.first()), Err(why));
+    let taken = Command::Own {
+        id: 5,
+        args: Vec::new(),
+    };
+    let refused = client.send(taken).unwrap_err();
+    let unknown = MessageError::Unknown(5, "command of a program's own");
+    assert_eq!(refused, ClientError::Message(unknown));
 }
