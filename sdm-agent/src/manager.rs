@@ -134,6 +134,12 @@ pub struct Submission {
 }
 
 impl Submission {
+    /// The words of the job's command line: a debugger, the program and its arguments.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &String> {
+        let words = self.debugger.iter().chain([&self.program]);
+        words.chain(&self.arguments)
+    }
+
     /// A job from the attributes of a SUBMIT_JOB command.
     ///
     /// # Errors

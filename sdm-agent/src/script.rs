@@ -9,6 +9,37 @@ pub(crate) fn of(job: &Submission, starter: &str) -> String {
     format!("{}{starter} {}\n", head(job), words(job).join(" "))
 }
 
+/// Shell code that executes `START` with the program if it exists, and `REFUSE` if not. `$@` are the program and its
+/// arguments. A program without a slash is searched on PATH.
+const CHECK: &str = r#"why='no such program'
+runs() {
+  [ -e "$1" ] && why='Permission denied'
+  [ -f "$1" ] && [ -x "$1" ]
+}
+case $1 in
+*/*) runs "$1" && START "$@" ;;
+*)
+  set -f
+  IFS=:
+  for dir in $PATH; do
+    if runs "${dir:-.}/$1"; then
+      unset IFS
+      START "$@"
+    fi
+  done
+  unset IFS ;;
+esac
+REFUSE
+echo "sdm: cannot start $1: $why" >&2
+"#;
+
+/// The part of a script that executes `starter` with the job's program, which it checks first. If the program cannot be
+/// started, it executes `refuse` and ends with `code`.
+pub(crate) fn checked(job: &Submission, starter: &str, refuse: &str, code: u8) -> String {
+    let check = CHECK.replace("START", starter).replace("REFUSE", refuse);
+    format!("set -- {}\n{check}exit {code}\n", words(job).join(" "))
+}
+
 /// The beginning of a script: it sets a job's environment.
 pub(crate) fn head(job: &Submission) -> String {
     let mut script = "#!/bin/sh\n".to_owned();
@@ -22,9 +53,7 @@ pub(crate) fn head(job: &Submission) -> String {
 
 /// The words of a job's command line, quoted: a debugger, the program and its arguments.
 pub(crate) fn words(job: &Submission) -> Vec<String> {
-    let words = job.debugger.iter().chain([&job.program]);
-    let words = words.chain(&job.arguments);
-    words.map(|it| shell_word(it)).collect()
+    job.words().map(|it| shell_word(it)).collect()
 }
 
 /// Turns a program's name into a job name that every batch system accepts. A name for Grid Engine must not begin with a

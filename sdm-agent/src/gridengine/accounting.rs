@@ -1,10 +1,14 @@
 //! Parser of `qacct`'s output about jobs that have ended.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use sdm_runtime::{attribute as id, states};
 
 use crate::snapshot::{Attributes, Job, set, set_state};
+
+/// The codes of `failed` for a job that could not be started (`sge_status(5)`). With 30 its script has said so.
+const NOT_BEGUN: [RangeInclusive<u8>; 4] = [1..=11, 21..=21, 26..=36, 38..=38];
 
 /// The arguments of `qacct` for all the jobs of a user that ended within the last day.
 pub(super) fn of_user(user: &str) -> [&str; 8] {
@@ -69,8 +73,13 @@ fn job<'a>(key: &str, value: &dyn Fn(&str) -> &'a str) -> Job {
         }
     }
     let failed = value("failed");
-    if failed.split_whitespace().next().is_some_and(|it| it != "0") {
+    let code = failed.split_whitespace().next();
+    if code.is_some_and(|it| it != "0") {
         set(&mut attributes, id::JOB_STATUS_MESSAGE, failed);
+    }
+    let code = code.and_then(|code| code.parse::<u8>().ok());
+    if code.is_some_and(|code| NOT_BEGUN.iter().any(|codes| codes.contains(&code))) {
+        set_state(&mut attributes, states::Job::Error);
     }
     Job {
         queue: value("qname").to_owned(),

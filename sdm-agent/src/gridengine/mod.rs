@@ -5,6 +5,7 @@
 //! when one disappears.
 
 mod accounting;
+mod job_words;
 mod programs;
 mod user_jobs;
 mod xml;
@@ -24,6 +25,8 @@ use programs::{ask, order};
 use user_jobs::OwnJobs;
 pub use xml::UnreadableXml;
 
+/// The exit code of a script that puts its job into the error state (`sge_shepherd(8)`).
+const NOT_STARTED: u8 = 100;
 /// Shell expression for the number of the job in which the shell runs. A member of an array has its index after a dot.
 /// For other jobs Grid Engine gives `undefined` as the index, which is removed.
 const NUMBER: &str = r#""$(PATH=/usr/local/bin:/usr/bin:/bin; echo "$JOB_ID.${SGE_TASK_ID-}" | sed 's/[.]undefined$//; s/[.]$//')""#;
@@ -125,6 +128,7 @@ impl Manager for GridEngine {
             options.extend(["-pe".to_owned(), first.clone(), job.processes.to_string()]);
         }
         options.extend(job.options.iter().cloned());
+        options.extend(job_words::operands(job.words()));
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let said = order("qsub", &options, &script(job)?)?;
         let number = said.last().map(String::as_str).unwrap_or_default();
@@ -172,12 +176,18 @@ fn script(job: &Submission) -> Result<String, ManagerError> {
     let script = match (HeldSessions::wants(job), job.processes) {
         (true, 1) => held.script(job, NUMBER, "--launcher local"),
         (true, _) => held.script(job, NUMBER, ""),
-        (false, count) if job.batch || count == 1 => Ok(script::of(job, "exec")),
+        (false, count) if job.batch || count == 1 => Ok(checked(job, "exec")),
         // Open MPI and Hydra find Grid Engine's hosts by themselves.
-        (false, count) => Ok(script::of(job, &format!("exec mpirun -n {count}"))),
+        (false, count) => Ok(checked(job, &format!("exec mpirun -n {count}"))),
     };
     // A line break of the script's own has no `#` behind it: this one is within single quotes.
     Ok(script?.replace("\n#", "\n''#"))
+}
+
+/// A script that checks the program on the job's first host, and then executes `starter` with it.
+fn checked(job: &Submission, starter: &str) -> String {
+    let check = script::checked(job, starter, ":", NOT_STARTED);
+    script::head(job) + &check
 }
 
 /// Parses arbitrary text as output of Grid Engine's programs. Checks that nothing panics.

@@ -107,6 +107,10 @@ fn grid_engine_jobs_have_states_tasks_and_hosts() {
     assert_eq!(value("3.1", "jobState"), Some("RUNNING"));
     assert_eq!(value("3.1", "arrayIndex"), Some("1"));
     assert_eq!(value("3.1", "startTime"), Some("1795446782"));
+    // It cannot be started.
+    let text = JOBS.replace(">hqw<", ">Ehqw<");
+    let failed = &xml::jobs(&text).unwrap()["2"];
+    assert_eq!(failed.attributes["jobState"], "ERROR");
     // The master of a job with slaves is not counted as one of them.
     assert_eq!(value("4", "jobState"), Some("STARTED"));
     assert_eq!(value("4", "jobNumProcs"), Some("2"));
@@ -159,13 +163,22 @@ fn accounting_record_gives_job_exit_status() {
         taskid       undefined\n\
         end_time     -/-\n\
         failed       0    \n\
-        exit_status  3                   \n";
+        exit_status  3                   \n\
+        ==============================================================\n\
+        jobnumber    14                  \n\
+        failed       28  : changing into working directory\n\
+        exit_status  0                   \n";
     let lines: Vec<String> = text
         .lines()
         .map(|line| line.trim_start().to_owned())
         .collect();
     let ended = accounting::jobs(&lines);
-    assert_eq!(ended.keys().collect::<Vec<_>>(), ["12.3", "13"]);
+    assert_eq!(ended.keys().collect::<Vec<_>>(), ["12.3", "13", "14"]);
+    let state = |key: &str| ended[key].attributes["jobState"].as_str();
+    assert_eq!(
+        ["12.3", "13", "14"].map(state),
+        ["TERMINATED", "TERMINATED", "ERROR"]
+    );
     let value = |key: &str, id: &str| ended[key].attributes.get(id).map(String::as_str);
     assert_eq!(value("12.3", "exitCode"), Some("137"));
     assert_eq!(value("12.3", "exitSignal"), Some("9"));
@@ -190,6 +203,14 @@ fn job_details_are_read_for_each_job() {
         <JB_merge_stderr>true</JB_merge_stderr>
         <JB_mail_list><element><MR_user>ann</MR_user></element></JB_mail_list>
         <JB_cwd>/w</JB_cwd>
+        <JB_env_list>
+          <job_sublist><VA_variable>__SGE_PREFIX__O_HOME</VA_variable><VA_value>/home/ann</VA_value></job_sublist>
+          <job_sublist><VA_variable>WORD</VA_variable><VA_value> two words</VA_value></job_sublist>
+          <job_sublist><VA_variable>TERM</VA_variable></job_sublist>
+        </JB_env_list>
+        <JB_job_args><element><ST_name>-n </ST_name></element><element>
+        </element></JB_job_args>
+        <JB_script_file>/w/run.sh</JB_script_file>
         <JB_stdout_path_list><path_list><PN_path>/o</PN_path><PN_host>ge1</PN_host></path_list></JB_stdout_path_list>
         <JB_ja_tasks><ulong_sublist>
           <JAT_task_number>1</JAT_task_number>
@@ -208,7 +229,10 @@ fn job_details_are_read_for_each_job() {
     assert_eq!((&*one.output, &*one.folder), ("/o", "/w"));
     assert!(one.is_merged && !one.is_held);
     assert_eq!(one.reasons["1"], "error: can't chdir to /home/ann");
+    assert_eq!(one.program.words, ["/w/run.sh", "-n ", ""]);
+    assert_eq!(one.program.environment, ["WORD= two words", "TERM="]);
     let other = &details["5"];
+    assert_eq!(other.program, crate::program::Program::default());
     assert_eq!((&*other.errors, &*other.output), ("rel", ""));
     assert!(other.is_held && !other.is_merged);
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sdm_runtime::{attribute as id, states};
+use sdm_text::printable;
 
 use super::accounting;
 use super::programs::ask;
@@ -36,6 +37,8 @@ pub(super) struct OwnJobs {
     home: String,
     /// Details by the jobs' numbers.
     details: BTreeMap<String, Details>,
+    /// The environment of jobs that this agent has submitted: Grid Engine would show it to all users.
+    environments: BTreeMap<String, Vec<String>>,
     /// Jobs in the last snapshot.
     open: BTreeMap<String, Job>,
     /// Jobs that have disappeared, with the number of unsuccessful queries of the accounting.
@@ -50,6 +53,7 @@ impl OwnJobs {
             user,
             home,
             details: BTreeMap::new(),
+            environments: BTreeMap::new(),
             open: BTreeMap::new(),
             gone: BTreeMap::new(),
             ended: None,
@@ -65,10 +69,10 @@ impl OwnJobs {
             }
         }
         self.add_ended(jobs);
-        self.details.retain(|number, _| {
-            let of_it = |key: &String| key.split('.').next() == Some(number);
-            jobs.keys().any(of_it)
-        });
+        let numbers: BTreeSet<&str> = jobs.keys().map(|key| parts(key).0).collect();
+        self.details.retain(|number, _| numbers.contains(&**number));
+        self.environments
+            .retain(|number, _| numbers.contains(&**number));
     }
 
     /// True while jobs have disappeared that the accounting does not list yet.
@@ -78,6 +82,8 @@ impl OwnJobs {
 
     /// Records a submitted job with its output paths, as it may end before a query shows it.
     pub(super) fn remember(&mut self, number: &str, name: &str, job: &Submission) {
+        let environment = job.environment.clone();
+        self.environments.insert(number.to_owned(), environment);
         let is_array = job.options.iter().any(|option| option == "-t");
         let mut attributes = Attributes::new();
         for (id, value) in [
@@ -148,12 +154,24 @@ impl OwnJobs {
             true => output.clone(),
             false => self.path(&known.errors, folder, 'e', key, job),
         };
-        let reason = known.reasons.get(task).cloned().unwrap_or_default();
+        let mut reason = known.reasons.get(task).cloned().unwrap_or_default();
+        if reason.ends_with("exit_status of job start = 100")
+            && let Some(program) = known.program.words.first()
+        {
+            let program = printable(program.as_bytes());
+            reason = format!("{program} cannot be started, or has exited with code 100");
+        }
         let is_in_error = job
             .attributes
             .get(id::JOB_STATUS)
             .is_some_and(|it| it.contains('E'));
         let attributes = &mut job.attributes;
+        let mut program = known.program.clone();
+        let environment = self.environments.get(number);
+        program
+            .environment
+            .extend(environment.into_iter().flatten().cloned());
+        program.tell(attributes);
         set(attributes, id::WORKING_DIR, folder);
         set(attributes, id::OUTPUT_PATH, output);
         set(attributes, id::ERROR_PATH, errors);
@@ -248,9 +266,16 @@ impl OwnJobs {
                     self.gone.insert(key, (job, tries + 1));
                     continue;
                 }
+                None if job.state() == Some(states::Job::Error) => {}
                 None => set_state(&mut job.attributes, states::Job::Terminated),
                 Some(ended) => {
+                    let has_not_begun = ended.state() == Some(states::Job::Error);
+                    let reason = job.attributes.remove(id::JOB_STATUS_MESSAGE);
                     job.attributes.extend(ended.attributes);
+                    // The reason of its host says more than the accounting's.
+                    if let Some(reason) = reason.filter(|_| has_not_begun) {
+                        set(&mut job.attributes, id::JOB_STATUS_MESSAGE, reason);
+                    }
                     if job.queue.is_empty() {
                         job.queue = ended.queue;
                     }

@@ -6,6 +6,8 @@ use roxmltree::{Document, Node, ParsingOptions};
 use sdm_runtime::attribute as id;
 use sdm_runtime::states::{self, Queue};
 
+use super::job_words;
+use crate::program::Program;
 use crate::snapshot::{self, Attributes, Job, Process, set, set_state};
 
 /// Maximum number of nodes of XML in one answer: a job has some forty, with its white space. One takes 48 bytes.
@@ -36,12 +38,14 @@ fn document<'a>(what: &'static str, text: &'a str) -> Result<Document<'a>, Unrea
 
 /// The text of the child element with this name; empty if there is none.
 fn value<'a>(node: Node<'a, '_>, name: &str) -> &'a str {
+    whole(node, name).trim()
+}
+
+/// The same with its white space.
+fn whole<'a>(node: Node<'a, '_>, name: &str) -> &'a str {
     let mut children = node.children();
     let child = children.find(|child| child.has_tag_name(name));
-    child
-        .and_then(|child| child.text())
-        .unwrap_or_default()
-        .trim()
+    child.and_then(|child| child.text()).unwrap_or_default()
 }
 
 /// Hosts and queues.
@@ -233,6 +237,8 @@ fn add_places(job: &mut Job) {
 /// Maps the letters of Grid Engine's job state (`qw`, `r`, `Eqw`) to a job state of the runtime model.
 fn state(letters: &str) -> states::Job {
     match letters {
+        // It could not be started, and waits for someone who clears the error or deletes the job.
+        _ if letters.contains('E') => states::Job::Error,
         _ if letters.contains(['s', 'S', 'T']) => states::Job::Suspended,
         _ if letters.contains('r') => states::Job::Running,
         _ if letters.contains('t') => states::Job::Started,
@@ -264,6 +270,8 @@ pub(super) struct Details {
     pub(super) account: String,
     /// True if the job's context marks it as held by SDM.
     pub(super) is_held: bool,
+    /// The job's program, as SDM or `qsub` was given it, and the variables that `qsub -v` or `-V` sets.
+    pub(super) program: Program,
     /// Reasons of error states, by array index; the index is 1 for a job that is not an array.
     pub(super) reasons: BTreeMap<String, String>,
 }
@@ -304,9 +312,27 @@ pub(super) fn details(text: &str) -> Result<BTreeMap<String, Details>, Unreadabl
             folder: value(job, "JB_cwd").to_owned(),
             account: value(job, "JB_account").to_owned(),
             is_held,
+            program: program(job),
             reasons: reasons.collect(),
         };
         all.insert(number.to_owned(), details);
     }
     Ok(all)
+}
+
+/// The program of a job from its details. The name of a script from standard input is none.
+fn program(job: Node<'_, '_>) -> Program {
+    let list = |name: &'static str| job.children().filter(move |it| it.has_tag_name(name));
+    let items = |name| list(name).flat_map(|it| it.children().filter(Node::is_element));
+    let arguments = items("JB_job_args").map(|it| whole(it, "ST_name").to_owned());
+    let variables = items("JB_env_list").filter_map(|it| {
+        let name = value(it, "VA_variable");
+        // Grid Engine's own, such as the home of the user who has submitted the job.
+        let is_own = name.is_empty() || name.starts_with("__SGE_PREFIX__");
+        (!is_own).then(|| format!("{name}={}", whole(it, "VA_value")))
+    });
+    Program {
+        words: job_words::read(value(job, "JB_script_file"), arguments.collect()),
+        environment: variables.collect(),
+    }
 }

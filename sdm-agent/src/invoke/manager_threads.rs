@@ -354,6 +354,13 @@ impl Thread {
             return;
         };
         let mut complaints = Vec::new();
+        // One that its manager would still start, once someone has cleared its error.
+        let is_left = |it: &Job| {
+            it.state() == Some(states::Job::Error) && !it.attributes.contains_key(id::END_TIME)
+        };
+        if found.is_some_and(is_left) {
+            let _ = manager.terminate(&job.id);
+        }
         let request = &job.request;
         for (path, errors) in [(&request.output, false), (&request.errors, true)] {
             let (Some(path), Some(found)) = (path, found) else {

@@ -28,9 +28,8 @@ use sdm_text::printable;
 use crate::error::ManagerError;
 use crate::held_jobs::HeldSessions;
 use crate::manager::{JobChange, Manager, Submission, machine};
-use crate::script;
+use crate::program::Program;
 use crate::snapshot::{Attributes, Job, Snapshot};
-use job_script::Program;
 use placement::Placements;
 use programs::{ask, find};
 
@@ -117,7 +116,7 @@ impl Slurm {
         for id in unknown.take(SCRIPTS_MAX).cloned().collect::<Vec<_>>() {
             // A job without a batch script is refused.
             let said = ask("scontrol", &["write", "batch_script", &id, "-"], &[]);
-            let program = Program::read(&said.unwrap_or_default().join("\n"));
+            let program = job_script::program(&said.unwrap_or_default().join("\n"));
             self.programs.insert(id, program);
         }
         for (id, program) in &self.programs {
@@ -315,7 +314,6 @@ fn script(job: &Submission) -> Result<String, ManagerError> {
     };
     match HeldSessions::wants(job) {
         true => held.script(job, "$SLURM_JOB_ID", "--launcher srun"),
-        false if job.batch => Ok(script::of(job, "exec")),
         false => Ok(job_script::of(job)),
     }
 }

@@ -3,8 +3,9 @@
 //!
 //! - The same state may always follow.
 //! - A STOPPED manager reaches ERROR only by a start.
-//! - A job that has ended restarts only by PENDING: Slurm's `scontrol requeue` also applies to ended jobs, and a
-//!   requeued job stays pending for its delay.
+//! - A TERMINATED job restarts only by PENDING: Slurm's `scontrol requeue` also applies to ended jobs, and a
+//!   requeued job stays pending for its delay. A job in ERROR has not started: its error can be cleared, so that it
+//!   has any state at the next query.
 //! - A job that has run becomes STARTED only by PENDING.
 //! - A process that has ended stays ended, and one that has begun does not begin again.
 //! - Machines, queues and nodes may have any state that their manager reports.
@@ -173,7 +174,7 @@ states! {
     }
     attribute: attribute::JOB_STATE,
     aliases: &[("STARTING", "STARTED"), ("COMPLETED", "TERMINATED")],
-    rows: &["yyyyyyy", "yyyyyyy", "y.yyyyy", "y..y...", "y.yyyyy", "y....y.", "yyyyyyy"],
+    rows: &["yyyyyyy", "yyyyyyy", "y.yyyyy", "y..y...", "y.yyyyy", "yyyyyyy", "yyyyyyy"],
 
     /// States of a process. SUSPENDED has the name STOPPED in the document's table of attributes.
     Process: PROCESS(Unknown) {
@@ -275,7 +276,7 @@ mod tests {
                 ("rmState", "SUSPENDED") => ["STARTED", "STOPPING", "ERROR"].contains(&to),
                 ("rmState", "STOPPING") => ["STOPPED", "ERROR"].contains(&to),
                 ("rmState", "ERROR") => ["STARTING", "STOPPED"].contains(&to),
-                ("jobState", "TERMINATED" | "ERROR") => to == "PENDING",
+                ("jobState", "TERMINATED") => to == "PENDING",
                 ("jobState", "RUNNING" | "SUSPENDED") => to != "STARTED",
                 ("processState", "EXITED" | "EXITED_SIGNALLED" | "ERROR") => false,
                 ("processState", "RUNNING" | "SUSPENDED") => to != "STARTING",

@@ -217,7 +217,7 @@ fn grid_engine_job_is_moved_and_its_priority_changed() {
 }
 
 #[test]
-fn grid_engine_parallel_failed_and_held_jobs_are_listed() {
+fn grid_engine_parallel_and_held_jobs_are_listed() {
     let Some(_gridengine) = Part::gridengine() else {
         return;
     };
@@ -242,16 +242,6 @@ fn grid_engine_parallel_failed_and_held_jobs_are_listed() {
     shell.wait_job(&parallel, "jobState", "RUNNING");
     let _done = shell.sdm(&format!("cancel {parallel}")).done();
     shell.wait_job(&parallel, "jobState", "TERMINATED");
-    // A job that cannot start has the reason.
-    let lost = ["--directory", "/no/such/folder", "--", "true"];
-    let lost = shell.submit(&lost);
-    shell.wait_job(&lost, "jobStatus", "Eqw");
-    shell.watch_jobs(|it| {
-        let why = it["jobStatusMessage"].as_str().unwrap_or_default();
-        it["systemJobId"] == *lost && why.contains("/no/such/folder")
-    });
-    let _done = shell.sdm(&format!("cancel {lost}")).done();
-    shell.wait_job(&lost, "jobState", "TERMINATED");
     let nodes = nodes();
     assert!(
         !nodes.contains("RUNNING_PROCESS") && !nodes.contains("ALLOC"),
@@ -268,6 +258,110 @@ fn grid_engine_parallel_failed_and_held_jobs_are_listed() {
     assert!(listed.contains(&session), "{listed}");
     let _done = shell.sdm(&format!("cancel {held}")).done();
     shell.wait_job(&held, "exitSignal", "9");
+    let _done = shell.sdm("cluster remove g").done();
+    shell.place.assert_gone();
+}
+
+#[test]
+fn grid_engine_job_that_cannot_start_is_in_state_error() {
+    let Some(_gridengine) = Part::gridengine() else {
+        return;
+    };
+    let shell = shell();
+    let folder = shell.place.path().join("late");
+    let words = ["--directory", &folder.display().to_string(), "--", "sleep"];
+    let words = [&words[..], &["1000"]].concat();
+    let is_failed = |it: &Value, job: &str| {
+        let why = it["jobStatusMessage"].as_str().unwrap_or_default();
+        it["systemJobId"] == job && it["jobState"] == "ERROR" && why.contains("/late")
+    };
+    let [lost, late] = [(); 2].map(|()| shell.submit(&words));
+    for job in [&lost, &late] {
+        shell.watch_jobs(|it| is_failed(it, job));
+    }
+    // One that is deleted has failed for good.
+    let _done = shell.sdm(&format!("cancel {lost}")).done();
+    shell.watch_jobs(|it| is_failed(it, &lost) && it.get("endTime").is_some());
+    // One whose error is cleared begins.
+    fs::create_dir(&folder).expect("a folder");
+    ordinary::give(&folder);
+    // It ends with 1 although it has done so.
+    let clear = "qmod -cj $1 | grep cleared";
+    as_manager(&["sh", "-c", clear, "sh", &late]);
+    shell.wait_job(&late, "jobState", "RUNNING");
+    let _done = shell.sdm(&format!("cancel {late}")).done();
+    shell.wait_job(&late, "jobState", "TERMINATED");
+    // One whose program does not exist.
+    let none = shell.submit(&["--", "/no/such/program", "1"]);
+    let why = "/no/such/program cannot be started, or has exited with code 100";
+    shell.wait_job(&none, "jobStatusMessage", why);
+    shell.wait_job(&none, "jobState", "ERROR");
+    let _done = shell.sdm(&format!("cancel {none}")).done();
+    shell.watch_jobs(|it| it["systemJobId"] == *none && it.get("endTime").is_some());
+    shell.wait_job(&none, "jobState", "ERROR");
+    let said = shell.sdm(&format!("logs --err {none}")).done().out;
+    assert_eq!(
+        said,
+        "sdm: cannot start /no/such/program: no such program\n"
+    );
+    let _done = shell.sdm("cluster remove g").done();
+    shell.place.assert_gone();
+}
+
+#[test]
+fn grid_engine_jobs_have_their_program_and_environment() {
+    let Some(_gridengine) = Part::gridengine() else {
+        return;
+    };
+    let shell = shell();
+    let text = "it's\n-N other";
+    let words = [
+        "--option=-h",
+        "--env",
+        "WORD=a, b",
+        "--",
+        "/bin/echo",
+        text,
+        "",
+    ];
+    let job = shell.submit(&words);
+    let program = [
+        ("execPath", "/bin"),
+        ("execName", "echo"),
+        ("progArgs", "it's\n-N other "),
+    ];
+    let env = |it: &Value| it["env"].as_str().unwrap_or_default().contains("WORD=a, b");
+    let is_whole = |it: &Value| program.iter().all(|(id, value)| it[id] == *value);
+    shell.watch_jobs(|it| it["systemJobId"] == *job && is_whole(it) && env(it));
+    // Other agents read what Grid Engine keeps: this job's environment is not in it, as all users could read it.
+    let _done = shell.sdm("cluster stop g").done();
+    let _done = shell.sdm("cluster start g").done();
+    shell.watch_jobs(|it| it["systemJobId"] == *job && is_whole(it) && !env(it));
+    let _done = shell.sdm(&format!("release {job}")).done();
+    shell.wait_job(&job, "exitCode", "0");
+    assert_eq!(
+        shell.sdm(&format!("logs {job}")).done().out,
+        format!("{text} \n")
+    );
+    // A job of the user's own.
+    let script = shell.place.path().join("bin/run.sh");
+    shell.write_program(&script, "#!/bin/sh\nexec sleep 1000\n");
+    let qsub = ["-terse", "-h", "-v", "WORD=two words"];
+    let path = script.display().to_string();
+    let mut qsub = shell.program(
+        "/usr/bin/qsub".as_ref(),
+        &[&qsub[..], &[&path, "-x", "y z"]].concat(),
+    );
+    let number = qsub.output().expect("qsub").stdout;
+    let number = String::from_utf8_lossy(&number).trim().to_owned();
+    shell.watch_jobs(|it| {
+        let env = it["env"].as_str().unwrap_or_default();
+        it["systemJobId"] == *number
+            && it["execName"] == "run.sh"
+            && it["progArgs"] == "-x y z"
+            && env.contains("WORD=two words")
+    });
+    let _done = shell.sdm(&format!("cancel {number}")).done();
     let _done = shell.sdm("cluster remove g").done();
     shell.place.assert_gone();
 }

@@ -150,6 +150,8 @@ fn slurm_job_with_missing_program_is_in_state_error() {
             ("execName", name),
             ("jobNumProcs", "2"),
             ("workingDir", &*folder),
+            // Nor can one that starts its processes itself.
+            ("batchScript", if name == "data" { "true" } else { "false" }),
         ];
         let pairs = pairs.map(|(id, value)| (id.to_owned(), value.to_owned()));
         talk.ask(Command::SubmitJob(pairs.to_vec()))
