@@ -247,3 +247,30 @@ fn packages_that_install_builds_exist() {
         assert!(root.join(name).join("Cargo.toml").is_file(), "{name}");
     }
 }
+
+#[test]
+fn score_goes_on_past_a_program_that_fails_to_compile() {
+    let folder = Folder::new("score");
+    let programs = folder.0.join("programs");
+    fs::create_dir(&programs).expect("a new folder");
+    for name in ["a.c", "b.c"] {
+        let line = "// score: ranks=2 cause=none\n";
+        fs::write(programs.join(name), line).expect("a file");
+    }
+    let lines = "mkdir bin\nprintf '#!/bin/sh\\nexit 3\\n' > bin/mpicc.openmpi\nchmod +x bin/mpicc.openmpi\n\
+                 PATH=$PWD/bin:$PATH python3 $ROOT/scripts/score programs --mpi openmpi";
+    let (code, said) = bash(&folder.0, lines);
+    let failed = |name: &str| format!("failed     openmpi {name}: its compiler ended with 3\n");
+    let total = "openmpi: 0 right, 0 incomplete, 0 wrong, 2 failed\n";
+    assert_eq!(said, failed("a.c") + &failed("b.c") + total);
+    assert_eq!(code, Some(1));
+}
+
+/// A set of ranks can have strides.
+#[test]
+fn score_reads_all_forms_of_sets_of_ranks() {
+    let folder = Folder::new("score-ranks");
+    let lines = "python3 -c \"import runpy; f = runpy.run_path('$ROOT/scripts/score')['ranks']\nprint(sorted(f('0,2-3,4-8/2')))\"";
+    let (code, said) = bash(&folder.0, lines);
+    assert_eq!((code, &*said), (Some(0), "[0, 2, 3, 4, 6, 8]\n"));
+}
