@@ -56,6 +56,10 @@ impl Blocked<'_> {
             Some(members) => odd.intersection(members),
             None => odd,
         };
+        let odd = match most.is_owed {
+            true => self.without_followers(odd),
+            false => odd,
+        };
         let circle = circle_text(self.circle);
         let circle = circle.map_or_else(String::new, |circle| format!(" ({circle})"));
         if let Some((whom, text)) = self.wanted_of(&odd, most) {
@@ -100,6 +104,20 @@ impl Blocked<'_> {
         let not_reached = in_number("which [it has|they have] not reached", odd.len());
         let text = format!("the other ranks wait in {call}, {not_reached}{doubt}{circle}");
         Verdict::new(Step::Deadlock, text).blaming(odd)
+    }
+
+    /// The ranks of `odd` that are in collective operations, if each other one waits for a message of such a rank. `odd`
+    /// itself otherwise.
+    fn without_followers(&self, odd: IdSet) -> IdSet {
+        let there = IdSet::union_all(self.there.iter().map(|one| &one.tasks));
+        let leading = odd.intersection(&there);
+        let ones = self.needs.graph.ones.iter();
+        let following = ones.filter(|(_, peer)| leading.contains(TaskId(*peer)));
+        let following = following.map(|(who, _)| TaskId(*who)).collect();
+        match odd.difference(&leading).is_subset(&following) && !leading.is_empty() {
+            true => leading,
+            false => odd,
+        }
     }
 
     /// The ranks between which the error is: those of the cycle, or else `odd` and the ranks in the largest operation.

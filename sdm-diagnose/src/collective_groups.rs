@@ -12,7 +12,7 @@ use sdm_mpi::{
 use super::graph::SetNeed;
 use super::members::Members;
 use super::operations::{
-    NONBLOCKING, awaited_ranks, is_of_collective, is_owed, started_by, waits_for_parts,
+    NONBLOCKING, awaited_ranks, is_of_collective, is_owed, is_served, started_by, waits_for_parts,
 };
 use super::verdict::{Verdict, in_number, ranks, waiting};
 use super::wait_for::{Class, Needs};
@@ -46,6 +46,10 @@ pub(super) struct CollectiveGroup {
     /// The ranks whose data these ranks still lack: data that the root sends, or data that is gathered. None for other
     /// operations, and if unknown.
     pub(super) awaited: Option<IdSet>,
+    /// Ranks of the operation, with the ranks whose data each of them still lacks.
+    pub(super) lacking: Vec<(IdSet, IdSet)>,
+    /// Ranks that lack no data, although they are still in the operation: they hand data on.
+    pub(super) served: IdSet,
 }
 
 impl CollectiveGroup {
@@ -80,6 +84,8 @@ impl CollectiveGroup {
         self.remote_leader = self.remote_leader.or(other.remote_leader);
         let awaited = self.awaited.as_ref().zip(other.awaited.as_ref());
         self.awaited = awaited.map(|(own, others)| own.union(others));
+        self.lacking.extend(other.lacking.iter().cloned());
+        self.served.union_with(&other.served);
         if self.started_by != other.started_by {
             self.started_by.clear();
         }
@@ -155,7 +161,16 @@ impl Needs {
             // Only the leader of a group has to know the other one.
             let leader = rank_of(root).filter(|leader| tasks.contains(*leader));
             let remote_leader = leader.and_then(|leader| number(numbers(R::Target), leader));
+            let awaited = call
+                .filter(|call| waits_for_parts(call))
+                .and_then(awaited_ranks);
+            let lacking = awaited.iter().map(|ranks| (tasks.clone(), ranks.clone()));
             let gathering = CollectiveGroup {
+                lacking: lacking.collect(),
+                served: match call.is_some_and(is_served) {
+                    true => tasks.clone(),
+                    false => IdSet::new(),
+                },
                 tasks,
                 name: name.clone(),
                 call: class.call.to_owned(),
@@ -168,9 +183,7 @@ impl Needs {
                 count,
                 tag,
                 remote_leader: rank_of(remote_leader),
-                awaited: call
-                    .filter(|call| waits_for_parts(call))
-                    .and_then(awaited_ranks),
+                awaited,
             };
             let is_same = |known: &&mut CollectiveGroup| known.is_same_operation(&gathering);
             let same = self.gatherings.iter_mut().find(is_same);

@@ -207,6 +207,7 @@ impl<'a> Evidence<'a> {
                     continue;
                 }
                 R::Source => "from",
+                R::Target if expression == sdm_mpi::NOTHING => continue,
                 R::Tag if expression == sdm_mpi::UNEXPECTED => {
                     facts.extend(fact_of_object(argument));
                     continue;

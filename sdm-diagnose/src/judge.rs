@@ -16,7 +16,7 @@ use super::findings::findings;
 use super::graph::Reduced;
 use super::members::Members;
 use super::messages::{from_another_source, misdirected, tags_of_circle};
-use super::mismatch::{mismatch, root_of_other_group, root_waits_back};
+use super::mismatch::{gathers_alone, mismatch, root_of_other_group, root_waits_back};
 use super::motion::{SamePlace, Seen, all_of, groups};
 use super::neighbors::skipped_by_neighbors;
 use super::operations::starts_mpi;
@@ -336,6 +336,7 @@ impl<'a> Case<'a> {
         let verdict = verdict.or_else(|| root_of_other_group(&case.there));
         let verdict = verdict.or_else(|| case.apart());
         let verdict = verdict.or_else(|| absent(&self.needs, blocked, &self.all));
+        let verdict = verdict.or_else(|| gathers_alone(&case.there, &self.all));
         let verdict = verdict.or_else(mismatched);
         let verdict = verdict.or_else(|| root_waits_back(&case.there, &self.all));
         let verdict = verdict.or_else(|| tags_of_circle(&self.needs, &self.reduced.circle));

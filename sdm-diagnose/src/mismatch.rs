@@ -49,14 +49,8 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
         );
         let others = IdSet::union_all(same.iter().map(|one| &one.tasks));
         let verdict = verdict(text, most, &others, other.tasks.len()).of(cause);
-        let strays = std::iter::once(*most).chain(same.iter().map(|one| **one));
-        let strays = strays.filter(|one| is_root_past(one, these));
-        let strays = IdSet::union_all(strays.map(|one| &one.tasks));
-        let is_told = !strays.is_empty() && strays.len() < verdict.between.len();
-        return Some(match is_told && verdict.suspects.is_empty() {
-            true => verdict.blaming(strays),
-            false => verdict,
-        });
+        let sides = std::iter::once(*most).chain(same.iter().map(|one| **one));
+        return Some(by_roots(verdict, &sides.collect::<Vec<_>>(), these));
     }
     let most = these.first()?;
     let others: Vec<_> = these.iter().filter(|one| one.name != most.name).collect();
@@ -89,6 +83,35 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
         return Some(undecided(these, most, &odd, text));
     }
     Some(verdict(text, most, &odd, other.tasks.len()))
+}
+
+/// The verdict on operations with different arguments, by their roots. A rank whose root is past the operation is to blame,
+/// unless it may have the data of that root. If it certainly has, the other ranks are to blame, otherwise no rank is known
+/// to be.
+fn by_roots(verdict: Verdict, sides: &[&CollectiveGroup], these: &[&CollectiveGroup]) -> Verdict {
+    let strays = sides.iter().filter(|one| is_root_past(one, these));
+    let strays = IdSet::union_all(strays.map(|one| &one.tasks));
+    let is_told = !strays.is_empty() && strays.len() < verdict.between.len();
+    let verdict = match is_told && verdict.suspects.is_empty() {
+        true => verdict.blaming(strays),
+        false => verdict,
+    };
+    let is_served = |one: &CollectiveGroup| has_no_root_there(one, these) && hands_on(one);
+    let (served, others): (Vec<&CollectiveGroup>, Vec<_>) =
+        sides.iter().partition(|one| is_served(one));
+    let named = match verdict.suspects.is_empty() {
+        true => &verdict.between,
+        false => &verdict.suspects,
+    };
+    let mut ranks = served.iter().map(|one| &one.tasks);
+    if verdict.cause != Cause::Root || ranks.all(|ranks| ranks.is_disjoint(named)) {
+        return verdict;
+    }
+    let odd = match served.iter().all(|one| one.tasks == one.served) {
+        true => IdSet::union_all(others.iter().map(|one| &one.tasks)),
+        false => IdSet::new(),
+    };
+    verdict.blaming(odd.clone()).between(odd)
 }
 
 /// The verdict on ranks in an operation that no rank leaves early, while more ranks are in another such operation. None
@@ -246,6 +269,39 @@ pub(super) fn root_of_other_group(there: &[&CollectiveGroup]) -> Option<Verdict>
     })
 }
 
+/// The verdict on a rank that gathers, and lacks the data of all other ranks. Several of these are in operations that no
+/// rank leaves early, and none of them sends it data. None if there is no such rank.
+pub(super) fn gathers_alone(there: &[&CollectiveGroup], all: &IdSet) -> Option<Verdict> {
+    there.iter().find_map(|one| {
+        let ranks = one.ranks(all)?;
+        let is_alone = |(rank, lacking): &&(IdSet, IdSet)| {
+            rank.len() == 1 && *lacking == ranks.difference(rank)
+        };
+        let (rank, _) = one.lacking.iter().find(is_alone)?;
+        // Each other rank of the operation waits for data itself.
+        let others = IdSet::union_all(one.lacking.iter().map(|(who, _)| who));
+        let alike = there.iter().filter(|other| {
+            other.is_owed && other.ranks(all) == Some(ranks) && other.context == one.context
+        });
+        let past = alike.max_by_key(|other| other.tasks.len())?;
+        let text = format!(
+            "rank {rank} waits in {call} for the data of all other ranks, of which {past_ranks} are in {past_call}: rank \
+             {rank} names another root than they do, or made a call that they skipped",
+            call = one.call,
+            past_ranks = past.tasks,
+            past_call = past.operation()
+        );
+        let gathers = matches!(&*blocking_name(one), "gather" | "gatherv" | "reduce");
+        let is_it = gathers && past.tasks.len() > 1 && one.tasks.is_subset(&others);
+        let cause = match one.tasks.len() {
+            1 => Cause::CallOrdering,
+            _ => Cause::Root,
+        };
+        let verdict = Verdict::new(Step::CannotGoOn, text).of(cause);
+        is_it.then(|| verdict.blaming(rank.clone()))
+    })
+}
+
 /// True if the root of this operation is certainly not past it, and is in `elsewhere`.
 ///
 /// A root that gathers can leave only with the data of all ranks. If all other ranks wait for the data of a root that
@@ -288,15 +344,22 @@ fn is_of_neighbors(one: &CollectiveGroup) -> bool {
 
 /// True if the named root has left the operation. To leave, it must have sent data to these ranks or received theirs.
 fn is_root_past(one: &CollectiveGroup, these: &[&CollectiveGroup]) -> bool {
+    has_no_root_there(one, these) && !hands_on(one)
+}
+
+/// True if the named root is in no operation of this name.
+fn has_no_root_there(one: &CollectiveGroup, these: &[&CollectiveGroup]) -> bool {
     let root = one.root.and_then(|root| u32::try_from(root).ok());
-    let is_there = |root| {
+    root.is_some_and(|root| {
         let mut same = these.iter().filter(|other| other.name == one.name);
-        same.any(|other| other.tasks.contains(TaskId(root)))
-    };
-    // A rank that hands on the data of its root can wait for the rank that is to take it.
-    let hands_on = |root| {
-        let lacks_it = one.awaited.as_ref() == Some(&IdSet::single(TaskId(root)));
-        sends_from_root(&format!("MPI_{}", one.name)) && !lacks_it
-    };
-    root.is_some_and(|root| !is_there(root) && !hands_on(root))
+        !same.any(|other| other.tasks.contains(TaskId(root)))
+    })
+}
+
+/// True if these ranks may have the data of their root already. A rank that hands the data on can wait for the rank that
+/// is to take it.
+fn hands_on(one: &CollectiveGroup) -> bool {
+    let root = one.root.and_then(|root| u32::try_from(root).ok());
+    let root = root.map(|root| IdSet::single(TaskId(root)));
+    sends_from_root(&format!("MPI_{}", one.name)) && one.awaited != root
 }

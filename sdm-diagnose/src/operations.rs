@@ -55,6 +55,12 @@ pub(super) fn awaited_ranks(call: &Call) -> Option<IdSet> {
     argument?.members()
 }
 
+/// True if a call lacks no data of other ranks: it hands data on.
+pub(super) fn is_served(call: &Call) -> bool {
+    let mut arguments = call.arguments.iter();
+    arguments.any(|one| one.role == ArgumentRole::Target && one.expression == sdm_mpi::NOTHING)
+}
+
 /// The senders of the messages of which a call waits for any one. None for other calls.
 pub(super) fn alternatives(call: &Call) -> Option<IdSet> {
     awaited_ranks(call).filter(|_| waits_for_any_request(&call.function))

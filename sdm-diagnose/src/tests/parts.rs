@@ -24,9 +24,33 @@ fn lacking(function: &str, awaited: &str) -> Observed {
 fn rank_whose_contribution_the_root_lacks_is_blamed() {
     let part = "rank 0 waits in MPI_Gatherv for the data of rank 2, which is in MPI_Barrier";
     check_named(&lacking("MPI_Gatherv", "2"), "2", "2", part);
-    // Where none of the parts has come, the root may be in an operation too many.
-    let found = judge(&lacking("MPI_Gatherv", "1-3"));
-    assert_eq!(found.suspects, set(""), "{found:#?}");
+    // None of the parts has come: the root is alone in its operation.
+    let part = "rank 0 waits in MPI_Gatherv for the data of all other ranks, of which 1-3 are in MPI_Barrier";
+    check_named(&lacking("MPI_Gatherv", "1-3"), "0", "0", part);
+}
+
+/// Ranks 1 and 2 gather with different roots: themselves. The others have sent to rank 1 only.
+#[test]
+fn rank_that_gathers_alone_is_blamed() {
+    let wait = "main:3 MPI_Wait:3";
+    let seen = |of_second: &str| {
+        let look: Look<'_> = &[
+            ("0,3", BARRIER, "", ""),
+            ("1", wait, "", ""),
+            ("2", wait, "", ""),
+        ];
+        let mut seen = standing(look);
+        call(&mut seen, "0,3", "MPI_Barrier", &[WORLD]);
+        let request = [WORLD, (R::Operation, "MPI_Igather")];
+        for (rank, lacking) in [("1", "2"), ("2", of_second)] {
+            call(&mut seen, rank, "MPI_Wait", &request);
+            add(&mut seen, rank, (R::Target, "not received yet", lacking));
+        }
+        seen
+    };
+    check_cause(&seen("0-1,3"), Cause::Root, &["2 MPI_Wait"]);
+    // A rank has sent its part to rank 2.
+    assert_eq!(judge(&seen("0-1")).suspects, set(""));
 }
 
 /// Rank 2 can have passed on the data of the other ranks to the root that they name.
