@@ -208,7 +208,7 @@ impl<'a> Evidence<'a> {
                 }
                 R::Source => "from",
                 R::Target if expression == sdm_mpi::NOTHING => continue,
-                R::Tag if expression == sdm_mpi::UNEXPECTED => {
+                R::Tag if expression == sdm_mpi::UNEXPECTED || expression == sdm_mpi::ELSEWHERE => {
                     facts.extend(fact_of_object(argument));
                     continue;
                 }
@@ -311,7 +311,13 @@ fn fact_of_object(argument: &CallArgument) -> Option<String> {
     let expression = &argument.expression;
     let value = argument.value.as_ref().map(|value| &value.text);
     Some(match argument.role {
-        R::Tag => format!("a message with tag {} has arrived", value?),
+        R::Tag => {
+            let within = match expression == sdm_mpi::ELSEWHERE {
+                true => " in another communicator",
+                false => "",
+            };
+            format!("a message with tag {} has arrived{within}", value?)
+        }
         R::Communicator if argument.is_world() => return None,
         R::Communicator if expression == "?" => "in another communicator".to_owned(),
         R::Communicator => {

@@ -15,7 +15,7 @@ use super::evidence::Evidence;
 use super::findings::findings;
 use super::graph::Reduced;
 use super::members::Members;
-use super::messages::{from_another_source, misdirected, tags_of_circle};
+use super::messages::{explained, from_another_source, misdirected, tags_of_circle};
 use super::mismatch::{gathers_alone, mismatch, root_of_other_group, root_waits_back};
 use super::motion::{SamePlace, Seen, all_of, groups};
 use super::neighbors::skipped_by_neighbors;
@@ -340,7 +340,8 @@ impl<'a> Case<'a> {
         let verdict = verdict.or_else(mismatched);
         let verdict = verdict.or_else(|| root_waits_back(&case.there, &self.all));
         let verdict = verdict.or_else(|| tags_of_circle(&self.needs, &self.reduced.circle));
-        verdict.unwrap_or_else(|| case.conclude())
+        let verdict = verdict.unwrap_or_else(|| case.conclude());
+        explained(verdict, &self.needs, blocked)
     }
 
     fn held_up(&self) -> Verdict {

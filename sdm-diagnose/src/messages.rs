@@ -8,7 +8,7 @@ use sdm_idset::{IdSet, TaskId};
 use sdm_mpi::{takes_requests, waits_for_several};
 
 use super::operations::is_rank_of_the_job;
-use super::verdict::Verdict;
+use super::verdict::{Verdict, in_number, ranks};
 use super::wait::WaitKind;
 use super::wait_for::{Class, Needs, argument, known};
 use super::{Cause, Step};
@@ -30,6 +30,40 @@ struct Sent {
     may_be_old: bool,
     /// True if the message may be long, so that it may be in transit to a matching receive.
     may_be_long: bool,
+}
+
+/// A message that has arrived at ranks and that their call does not receive: its tag or its communicator is another one.
+#[derive(Debug)]
+pub(super) struct Stray {
+    from: TaskId,
+    to: IdSet,
+    tag: i64,
+    cause: Cause,
+}
+
+impl Stray {
+    fn of_class(class: &Class<'_>) -> Vec<Self> {
+        let arguments = class.known.iter().flat_map(|call| &call.arguments);
+        let come = arguments.filter_map(|one| Self::of(&class.tasks, one));
+        come.collect()
+    }
+
+    /// The unexpected message that an argument of a call of these ranks stands for. None for other arguments.
+    fn of(to: &IdSet, argument: &CallArgument) -> Option<Self> {
+        let cause = match argument.expression.as_str() {
+            sdm_mpi::UNEXPECTED => Cause::Tag,
+            sdm_mpi::ELSEWHERE => Cause::Communicator,
+            _ => return None,
+        };
+        let text = &argument.value.as_ref()?.text;
+        let (tag, from) = text.split_once(sdm_mpi::FROM_RANK)?;
+        Some(Self {
+            from: TaskId(from.parse().ok()?),
+            to: to.clone(),
+            tag: tag.parse().ok()?,
+            cause,
+        })
+    }
 }
 
 /// The communicator of a message.
@@ -131,7 +165,7 @@ impl Needs {
         self.graph.live.union_with(&self.matched);
     }
 
-    /// Notes the ranks that receive from another rank than the only one that sends to them.
+    /// Notes the unexpected messages, and the ranks that receive from another rank than the only one that sends to them.
     ///
     /// A receiver that takes the messages of several ranks in turn looks the same. So the source must be written as a
     /// number in the call, or its turn must come after the sender's.
@@ -141,6 +175,8 @@ impl Needs {
         classes: &[&Class<'_>],
         sends: &BTreeMap<(u32, u32), Sent>,
     ) {
+        let come = classes.iter().flat_map(|class| Stray::of_class(class));
+        self.come.extend(come);
         let simple = classes.iter().filter(|class| {
             let is_both_ways = argument(class, R::Destination).is_some();
             !is_both_ways && !waits_for_several(class.call) && names_rank(class, R::Source)
@@ -250,6 +286,33 @@ pub(super) fn misdirected(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let (text, both) = texts(&mismatched)?;
     let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Tag);
     Some(verdict.between(both))
+}
+
+/// The verdict with the cause that an unexpected message shows. The message is one of a blocked rank for a rank that the
+/// verdict names. The verdict stays as it is if its cause is known, or if there is no such message.
+pub(super) fn explained(verdict: Verdict, needs: &Needs, blocked: &IdSet) -> Verdict {
+    let named = match verdict.suspects.is_empty() {
+        true => &verdict.between,
+        false => &verdict.suspects,
+    };
+    let is_it = |one: &&Stray| blocked.contains(one.from) && !named.is_disjoint(&one.to);
+    let found = needs.come.iter().filter(is_it).min_by_key(|one| one.cause);
+    let Some(one) = found.filter(|_| verdict.cause == Cause::CallOrdering) else {
+        return verdict;
+    };
+    let to = one.to.intersection(named);
+    let text = format!(
+        "{}; a message with tag {} from rank {} has arrived at {}, which {}",
+        verdict.text,
+        one.tag,
+        one.from,
+        ranks(&to),
+        match one.cause {
+            Cause::Tag => in_number("[waits|wait] for another tag", to.len()),
+            _ => in_number("[waits|wait] in another communicator", to.len()),
+        }
+    );
+    Verdict { text, ..verdict }.of(one.cause)
 }
 
 /// The verdict on ranks that receive from another rank than the only one that sends to them. That other rank is in a

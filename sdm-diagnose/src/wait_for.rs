@@ -11,6 +11,7 @@ use super::collective_groups::CollectiveGroup;
 use super::epochs::EpochWait;
 use super::graph::{SetNeed, WaitGraph};
 use super::members::Members;
+use super::messages::Stray;
 use super::motion::SamePlace;
 use super::neighbors::NeighborWait;
 use super::operations::{
@@ -33,6 +34,8 @@ pub(super) struct Needs {
     pub(super) early: Vec<(u32, u32, i64, i64)>,
     /// Sends whose receiver waits for the same message from another rank: sender, receiver, and that other rank.
     pub(super) strays: Vec<[u32; 3]>,
+    /// Messages that have arrived and that their receivers do not wait for.
+    pub(super) come: Vec<Stray>,
     /// Ranks that send and receive in different communicators: one sends to another, which receives in a different
     /// communicator.
     pub(super) apart: IdSet,

@@ -18,8 +18,12 @@ pub const ANY_TAG: &str = "MPI_ANY_TAG";
 /// The expression of a tag argument that stands for an unexpected message: one that has arrived without a
 /// matching receive.
 pub const UNEXPECTED: &str = "unexpected";
+/// The expression of a tag argument that stands for an unexpected message in another communicator than that of the call.
+pub const ELSEWHERE: &str = "elsewhere";
 /// The expression of a target argument. It says that a collective operation waits for no data.
 pub const NOTHING: &str = "nothing";
+/// The words between the tag of an unexpected message and its sender, where the call names no sender.
+pub const FROM_RANK: &str = " from rank ";
 /// The expression of a source argument. It says that the receive of a call that also sends is still pending.
 pub const PENDING: &str = "pending";
 /// The value of `MPI_ANY_TAG` in both libraries.

@@ -1,4 +1,4 @@
-// score: ranks=4 cause=root guilty=2|1-2 calls=2:MPI_Waitall
+// score: ranks=4 cause=root guilty=2|1-2 calls=2:MPI_Waitall mpi=openmpi
 #include <mpi.h>
 
 // One rank takes itself for the root of the second of two operations.

@@ -4,6 +4,7 @@ use sdm_debug::probe::ArgumentRole as R;
 
 use super::causes::{BARRIER, standing};
 use super::doubts::check_named;
+use super::groups::add;
 use super::odd::of_ranks;
 use super::*;
 
@@ -118,4 +119,40 @@ fn receiver_from_an_unknown_rank_is_not_blamed_alone() {
     check("1,3", "0,2,4", "", "ranks 1,3 wait for a message");
     // In a job of two either is wrong.
     check("0", "1", "0-1", "rank 0 waits for a message");
+}
+
+/// An unexpected message shows why a receive waits: its tag, or its communicator.
+#[test]
+fn unexpected_message_tells_the_cause_of_a_deadlock() {
+    let probe = "main:5 MPI_Probe:5";
+    let seen = |source: &str, expression: &str, come: &str| {
+        let mut seen = standing(&[("0", probe, "", ""), ("1-2", RECEIVE, "", "")]);
+        let arguments = [(R::Source, source), (R::Tag, "7"), WORLD];
+        call(&mut seen, "0", "MPI_Probe", &arguments);
+        add(&mut seen, "0", (R::Tag, expression, come));
+        receive(&mut seen, "1-2", "0");
+        seen
+    };
+    for (source, expression, cause, part) in [
+        (
+            "-1",
+            sdm_mpi::UNEXPECTED,
+            Cause::Tag,
+            "rank 0, which waits for another tag",
+        ),
+        (
+            "2",
+            sdm_mpi::ELSEWHERE,
+            Cause::Communicator,
+            "rank 0, which waits in another communicator",
+        ),
+    ] {
+        let found = judge(&seen(source, expression, "77 from rank 2"));
+        assert_eq!(found.cause, cause, "{found:#?}");
+        let part = format!("a message with tag 77 from rank 2 has arrived at {part}");
+        assert!(found.conclusion.ends_with(&part), "{found:#?}");
+        // Its sender is none of the blocked ranks.
+        let found = judge(&seen(source, expression, "77 from rank 9"));
+        assert_eq!(found.cause, Cause::CallOrdering, "{found:#?}");
+    }
 }

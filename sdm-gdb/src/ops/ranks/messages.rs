@@ -6,14 +6,18 @@ use std::ops::Range;
 use sdm_debug::Failure;
 use sdm_debug::probe::{ArgumentRole, CallArgument};
 use sdm_inspect::memory::Memory;
-use sdm_inspect::mpi::{Communicator, Message, Mpich, OpenMpi, OwnObjects};
+use sdm_inspect::mpi::{Communicator, Members, Message, Mpich, OpenMpi, OwnObjects};
 use sdm_mpi::{is_of_neighbors, mpi_name, sends_from_root, takes_parts};
 
-use super::{Place, argument, of_process, text_of, with_mpich, with_text};
+use super::{Place, argument, of_process, symbol, text_of, with_mpich, with_text};
+
+/// The Open MPI variable with all communicators.
+const COMMUNICATORS_OF_OPEN_MPI: &str = "ompi_mpi_communicators";
 
 /// The MPI library of a process, with what its reader needs.
 enum Library {
-    OpenMpi(OwnObjects),
+    /// Its predefined objects, and the address of its list of communicators; `None` if it is not known.
+    OpenMpi(OwnObjects, Option<u64>),
     Mpich(Vec<Range<u64>>),
 }
 
@@ -33,7 +37,10 @@ impl Messages {
         found: &[CallArgument],
     ) -> Result<Option<Self>, Failure> {
         let library = match of_process(place).await? {
-            Some((memory, objects)) => Some((memory, Library::OpenMpi(objects))),
+            Some((memory, objects)) => {
+                let list = symbol(place.gdb, place.thread.id, COMMUNICATORS_OF_OPEN_MPI).await?;
+                Some((memory, Library::OpenMpi(objects, list)))
+            }
             None => with_mpich(place.gdb, place.thread)
                 .await?
                 .map(|(memory, variables)| (memory, Library::Mpich(variables))),
@@ -49,15 +56,15 @@ impl Messages {
     /// The pending receives of the communicator. `None` if they cannot be read.
     fn posted(&self) -> Option<Vec<Message>> {
         match &self.library {
-            Library::OpenMpi(objects) => {
+            Library::OpenMpi(objects, _) => {
                 let known = OpenMpi::learn(&*self.memory, *objects)?;
                 let address = objects.address(self.communicator, self.is_world)?;
-                let posted = known.posted(address).into_iter();
+                let posted = known.posted(address)?.into_iter();
                 Some(posted.map(|(_, message)| message).collect())
             }
             Library::Mpich(variables) => {
                 let known = Mpich::learn(&*self.memory, variables)?;
-                Some(known.receives()?.posted(self.context(&known)?))
+                known.receives()?.posted(self.context(&known)?)
             }
         }
     }
@@ -66,10 +73,10 @@ impl Messages {
     /// read.
     fn posted_of_collective(&self) -> Option<(Vec<Message>, usize)> {
         match &self.library {
-            Library::OpenMpi(objects) => {
+            Library::OpenMpi(objects, _) => {
                 let known = OpenMpi::learn(&*self.memory, *objects)?;
                 let address = objects.address(self.communicator, self.is_world)?;
-                let posted = known.posted(address).into_iter();
+                let posted = known.posted(address)?.into_iter();
                 let posted = posted.map(|(_, message)| message);
                 // The tags of collective operations are negative.
                 let posted = posted.filter(|message| message.tag < sdm_mpi::ANY_TAG_NUMBER);
@@ -78,7 +85,7 @@ impl Messages {
             Library::Mpich(variables) => {
                 let known = Mpich::learn(&*self.memory, variables)?;
                 let context = self.context(&known)? + Mpich::OF_COLLECTIVES;
-                Some((known.receives()?.posted(context), known.size()))
+                Some((known.receives()?.posted(context)?, known.size()))
             }
         }
     }
@@ -86,7 +93,7 @@ impl Messages {
     /// The tags of the messages from this rank that have arrived and are not received. `None` if they cannot be read.
     fn unexpected(&self, source: usize) -> Option<Vec<i32>> {
         match &self.library {
-            Library::OpenMpi(objects) => {
+            Library::OpenMpi(objects, _) => {
                 let known = OpenMpi::learn(&*self.memory, *objects)?;
                 let address = objects.address(self.communicator, self.is_world)?;
                 Some(known.unexpected(address, source))
@@ -97,6 +104,75 @@ impl Messages {
                 Some(known.receives()?.unexpected(context, source))
             }
         }
+    }
+
+    /// The messages that have arrived in any communicator and are not received, and the call's communicator. `None` if they
+    /// cannot be read.
+    fn arrived(&self) -> Option<(Vec<Message>, u64)> {
+        match &self.library {
+            Library::OpenMpi(objects, list) => {
+                let known = OpenMpi::learn(&*self.memory, *objects)?;
+                let own = objects.address(self.communicator, self.is_world)?;
+                let all = list.map_or_else(Vec::new, |list| known.communicators(list));
+                let others = all.into_iter().filter(|one| *one != own);
+                let all = std::iter::once(own).chain(others);
+                let messages = all.flat_map(|one| known.arrived(one));
+                Some((messages.collect(), own))
+            }
+            Library::Mpich(variables) => {
+                let known = Mpich::learn(&*self.memory, variables)?;
+                let own = u64::try_from(self.context(&known)?).ok()?;
+                Some((known.receives()?.arrived(), own))
+            }
+        }
+    }
+
+    /// The rank in the job of a rank in the call's communicator; `None` if it cannot be read.
+    fn rank_in_job(&self, rank: usize) -> Option<u32> {
+        let members = match (&self.library, self.communicator) {
+            _ if self.is_world => return u32::try_from(rank).ok(),
+            (Library::OpenMpi(objects, _), Some(Communicator::At(address))) => {
+                OpenMpi::learn(&*self.memory, *objects)?.members(address)?
+            }
+            (Library::Mpich(variables), Some(Communicator::Handle(handle))) => {
+                Mpich::learn(&*self.memory, variables)?.members(handle)?
+            }
+            _ => return None,
+        };
+        match members {
+            Members::Of(ranks) => ranks.get(rank).copied(),
+            Members::Between(..) | Members::WithOtherJobs => None,
+        }
+    }
+
+    /// An unexpected message that shows why a receive waits, as an argument: one with another tag, if the receive takes
+    /// messages of any rank, or one in another communicator. `None` if there is none.
+    fn other(&self, (source, wanted): (Option<usize>, Option<i64>)) -> Option<CallArgument> {
+        let peer = match source {
+            Some(source) => Some(self.rank_in_job(source)?),
+            None => None,
+        };
+        let (arrived, own) = self.arrived()?;
+        let fits = |message: &&Message| wanted.is_none_or(|tag| tag == i64::from(message.tag));
+        let is_own = |message: &&Message| message.within.0 == own;
+        let said = |expression: &str, message: &Message| {
+            let text = format!("{}{}{}", message.tag, sdm_mpi::FROM_RANK, message.peer);
+            with_text(ArgumentRole::Tag, expression, text)
+        };
+        let its = || {
+            arrived
+                .iter()
+                .filter(|one| peer.is_none_or(|peer| one.peer == peer))
+        };
+        if its().any(|one| is_own(&one) && fits(&one)) {
+            return None;
+        }
+        let early = its().find(|one| is_own(one) && peer.is_none());
+        let early = early.map(|one| said(sdm_mpi::UNEXPECTED, one));
+        // Of a receive that takes any message, none of another communicator tells anything.
+        let is_told = peer.is_some() || wanted.is_some();
+        let mut elsewhere = its().filter(|one| is_told && !is_own(one) && fits(one));
+        early.or_else(|| Some(said(sdm_mpi::ELSEWHERE, elsewhere.next()?)))
     }
 
     /// The context id of a communicator of MPICH; `None` if it is not known.
@@ -117,28 +193,40 @@ pub(in crate::ops) async fn state_of_receive(
     found: &[CallArgument],
 ) -> Result<Vec<CallArgument>, Failure> {
     use ArgumentRole as R;
-    let number = |argument: Option<&CallArgument>| argument?.number;
-    let source = number(of(found, R::Source)).and_then(|rank| usize::try_from(rank).ok());
-    let wanted = number(of(found, R::ReceiveTag).or(of(found, R::Tag)));
-    let Some((source, wanted)) = source.zip(wanted.filter(|tag| *tag >= 0)) else {
+    let source = of(found, R::Source).filter(|source| source.number.is_some());
+    let source = source.or(of(found, R::Source).filter(|it| it.expression == sdm_mpi::ANY_SOURCE));
+    let wanted = of(found, R::ReceiveTag).or(of(found, R::Tag));
+    let wanted = wanted.filter(|tag| tag.number.is_some() || tag.expression == sdm_mpi::ANY_TAG);
+    let Some((source, wanted)) = source.zip(wanted) else {
         return Ok(Vec::new());
     };
+    let source = source.number.and_then(|rank| usize::try_from(rank).ok());
+    let wanted = wanted.number.filter(|tag| *tag >= 0);
     let Some(messages) = Messages::of(place, communicator, found).await? else {
         return Ok(Vec::new());
     };
     // A call that also sends may have received its message, and wait until the other one is sent.
     let sends = of(found, R::Destination).is_some();
-    let is_it = |message: &Message| message.within.1 == source && i64::from(message.tag) == wanted;
+    let is_it = |message: &Message| {
+        Some(message.within.1) == source && Some(i64::from(message.tag)) == wanted
+    };
     let waits = !sends || messages.posted().is_some_and(|all| all.iter().any(is_it));
-    let tags = waits.then(|| messages.unexpected(source)).flatten();
-    let tag = other_tag(&tags.unwrap_or_default(), wanted);
+    let tags = source
+        .filter(|_| waits)
+        .and_then(|it| messages.unexpected(it));
+    let tags = tags.unwrap_or_default();
+    let tag = wanted.and_then(|wanted| other_tag(&tags, wanted));
+    let other = || messages.other((source, wanted)).filter(|_| waits);
     let pending = || argument(R::Source, sdm_mpi::PENDING, None);
     let pending = (sends && waits).then(pending);
-    Ok(pending.into_iter().chain(tag.map(has_come)).collect())
+    Ok(pending
+        .into_iter()
+        .chain(tag.map(has_come).or_else(other))
+        .collect())
 }
 
-/// Finds source and tag of `MPI_Recv` if its arguments name no source. They are those of the only pending receive of
-/// its communicator that has its tag.
+/// Finds source and tag of `MPI_Recv`, as far as its arguments do not tell them. They are those of the only pending
+/// receive of its communicator that can be its own.
 pub(in crate::ops) async fn find_receive(
     place: &Place<'_>,
     (function, communicator): (&str, Option<Communicator>),
@@ -147,14 +235,19 @@ pub(in crate::ops) async fn find_receive(
     use ArgumentRole as R;
     let is_read = |one: &CallArgument| one.number.is_some() || one.expression.starts_with("MPI_");
     let is_receive = mpi_name(function).as_deref() == Some("recv");
-    if !is_receive || of(found, R::Source).is_some_and(is_read) {
+    let is_told = [R::Source, R::Tag].map(|role| of(found, role).is_some_and(is_read));
+    if !is_receive || is_told == [true; 2] {
         return Ok(());
     }
+    let source = of(found, R::Source).and_then(|source| source.number);
     let wanted = of(found, R::Tag).and_then(|tag| tag.number);
     let wanted = wanted.filter(|tag| *tag >= 0);
     let messages = Messages::of(place, communicator, found).await?;
     let mut messages = messages.and_then(|it| it.posted()).unwrap_or_default();
-    messages.retain(|message| wanted.is_none_or(|wanted| wanted == i64::from(message.tag)));
+    messages.retain(|message| {
+        wanted.is_none_or(|wanted| wanted == i64::from(message.tag))
+            && source.is_none_or(|source| Ok(source) == i64::try_from(message.within.1))
+    });
     let (Some(message), true) = (messages.pop(), messages.is_empty()) else {
         return Ok(());
     };
@@ -170,8 +263,8 @@ pub(in crate::ops) async fn find_receive(
     Ok(())
 }
 
-/// The ranks from which a collective operation still waits for data, among neighbors or from a root, as an argument.
-/// `None` if they are unknown.
+/// The ranks from which a collective operation still waits for data, among neighbors or from a root, as an argument. It
+/// says so if there are none. `None` if they are unknown.
 pub(in crate::ops) async fn awaited_ranks(
     place: &Place<'_>,
     (function, communicator): (&str, Option<Communicator>),
@@ -186,6 +279,9 @@ pub(in crate::ops) async fn awaited_ranks(
     let posted = messages.and_then(|it| it.posted_of_collective());
     Ok(posted.and_then(|(posted, size)| {
         let peers: Vec<u32> = posted.iter().map(|message| message.peer).collect();
+        if peers.is_empty() {
+            return Some(argument(ArgumentRole::Target, sdm_mpi::NOTHING, None));
+        }
         let text = text_of(&peers, size)?;
         Some(with_text(ArgumentRole::Target, its, text))
     }))

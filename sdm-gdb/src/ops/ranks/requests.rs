@@ -9,6 +9,7 @@ use super::messages::{has_come, other_tag};
 use super::{
     Place, TEXT_BYTES_MAX, argument, list_of, of_process, stack, symbol, with_mpich, with_text,
 };
+use crate::ops::operation::operations;
 
 /// The null request: a variable in Open MPI, a handle in MPICH.
 const NO_REQUEST_OF_OPEN_MPI: &str = "ompi_request_null";
@@ -50,14 +51,18 @@ fn pending(message: Message, unexpected: impl FnOnce() -> Vec<i32>) -> PendingMe
 }
 
 /// Of several requests that a call waits for, the first in whose place another message has arrived. Without one, the
-/// first request; `None` if there is no request.
-fn most_telling(mut pending: impl Iterator<Item = PendingRequest>) -> Option<PendingRequest> {
-    let first = pending.next()?;
-    let tells = |one: &PendingRequest| matches!(one, PendingRequest::Message((_, Some(_))));
-    match tells(&first) {
-        true => Some(first),
-        false => Some(pending.find(tells).unwrap_or(first)),
-    }
+/// first of a collective operation, if `needs_all` says that all ranks are needed there. Otherwise the first request;
+/// `None` if there is no request.
+fn most_telling(
+    pending: impl Iterator<Item = PendingRequest>,
+    needs_all: bool,
+) -> Option<PendingRequest> {
+    let rank = |one: &PendingRequest| match one {
+        PendingRequest::Message((_, Some(_))) => 0,
+        PendingRequest::Collective(_) if needs_all => 1,
+        _ => 2,
+    };
+    pending.min_by_key(rank)
 }
 
 /// The peer or collective operation of a request that a call certainly waits for, as arguments. The second value is the
@@ -70,13 +75,15 @@ pub(in crate::ops) async fn requests(
 ) -> Result<(Vec<CallArgument>, Option<Communicator>), Failure> {
     let count = count.map_or(Some(1), |count| u64::try_from(count).ok());
     let count = count.unwrap_or_default().min(REQUESTS_MAX);
+    let started = operations(place, list);
+    let needs_all = matches!(&started[..], [one] if is_of_all(&one.expression));
     let Some(list) = list_of(place, list, at).await? else {
         return Ok((Vec::new(), None));
     };
     let pending = if let Some((memory, objects)) = of_process(place).await? {
         let stack = stack(place).await?;
         OpenMpi::learn(&*memory, objects).and_then(|known| {
-            most_telling((0..count).filter_map(|index| {
+            let pending = (0..count).filter_map(|index| {
                 let mut word = [0; 8];
                 memory.read(list.wrapping_add(8 * index), &mut word)?;
                 let request = u64::from_ne_bytes(word);
@@ -89,13 +96,14 @@ pub(in crate::ops) async fn requests(
                     Some(PendingRequest::Collective(other.map(Communicator::At)))
                 });
                 pending.filter(|_| waits)
-            }))
+            });
+            most_telling(pending, needs_all)
         })
     } else if let Some((memory, variables)) = with_mpich(place.gdb, place.thread).await? {
         let known = Mpich::learn(&*memory, &variables);
         let receives = known.as_ref().and_then(Mpich::receives);
         receives.and_then(|known| {
-            most_telling((0..count).filter_map(|index| {
+            let pending = (0..count).filter_map(|index| {
                 let mut handle = [0; 4];
                 memory.read(list.wrapping_add(4 * index), &mut handle)?;
                 let request = u32::from_ne_bytes(handle);
@@ -105,7 +113,8 @@ pub(in crate::ops) async fn requests(
                     let other = Some(handle).filter(|it| Mpich::is_later_communicator(*it));
                     Some(PendingRequest::Collective(other.map(Communicator::Handle)))
                 })
-            }))
+            });
+            most_telling(pending, needs_all)
         })
     } else {
         return Ok((Vec::new(), None));
@@ -175,8 +184,21 @@ pub(in crate::ops) async fn alternatives(
     if text.len() > TEXT_BYTES_MAX {
         return Ok(Vec::new());
     }
-    let each = with_text(ArgumentRole::Target, "one of its requests", text);
-    Ok(vec![each, all_ranks()])
+    let mut each = vec![with_text(ArgumentRole::Target, "one of its requests", text)];
+    // In place of each message another one has arrived.
+    let come = messages.iter().map(|(message, other)| {
+        let text = format!("{}{}{}", (*other)?, sdm_mpi::FROM_RANK, message.peer);
+        Some(with_text(ArgumentRole::Tag, sdm_mpi::UNEXPECTED, text))
+    });
+    let come: Option<Vec<CallArgument>> = come.collect();
+    each.extend(come.and_then(|come| come.into_iter().next()));
+    each.push(all_ranks());
+    Ok(each)
+}
+
+/// True for a function that starts an operation which no rank leaves before all have entered it.
+fn is_of_all(function: &str) -> bool {
+    sdm_mpi::started_collective(function).is_some_and(|name| sdm_mpi::needs_all(&name))
 }
 
 /// The peer and the tag of a message, as arguments. The peer is a rank of the job.

@@ -14,6 +14,7 @@ use crate::mpi::{Direction, Message};
 const KIND: usize = 8;
 const RECEIVE: i32 = 2;
 const PERSISTENT_RECEIVE: i32 = 4;
+const PERSISTENT_COLLECTIVE: i32 = 5;
 const COLLECTIVE: i32 = 10;
 /// Number of bytes at the start of a request that contain its completion counter.
 const COUNTER_BYTES: usize = 64;
@@ -100,6 +101,10 @@ impl Receives<'_> {
     pub fn collective(&self, request: u32) -> Option<u32> {
         let memory = self.mpich.memory;
         let (address, block) = self.requests.object(memory, request)?;
+        let (address, block) = match block.number(KIND) {
+            PERSISTENT_COLLECTIVE => only(block.words().filter_map(|word| self.request_at(word)))?,
+            _ => (address, block),
+        };
         if block.number(KIND) != COLLECTIVE || !is_to_come(address, &block) {
             return None;
         }
@@ -112,16 +117,15 @@ impl Receives<'_> {
         })
     }
 
-    /// The pending receives in the communicator with this context id; empty if a receive of the process names no rank.
-    pub fn posted(&self, context: i64) -> Vec<Message> {
+    /// The pending receives in the communicator with this context id; `None` if a receive of the process names no rank.
+    pub fn posted(&self, context: i64) -> Option<Vec<Message>> {
         let requests = self.requests.every(self.mpich.memory, REQUESTS_MAX);
         let receives =
             requests.filter(|(at, block)| block.number(KIND) == RECEIVE && is_to_come(*at, block));
         let messages = receives.map(|(address, block)| self.received(address, &block));
-        let messages: Option<Vec<Message>> = messages.collect();
-        let mut messages = messages.unwrap_or_default();
+        let mut messages: Vec<Message> = messages.collect::<Option<_>>()?;
         messages.retain(|message| i64::try_from(message.within.0) == Ok(context));
-        messages
+        Some(messages)
     }
 
     /// The tags of the unexpected messages from a rank: messages that have arrived but are not received. `context` is
@@ -133,6 +137,20 @@ impl Receives<'_> {
             return Vec::new();
         };
         let wanted = context << CONTEXT | source << RANK;
+        let numbers = self.come(|number| number & OF_ONE_RANK == wanted);
+        let tags = numbers.into_iter().map(|number| number & OF_ONE_TAG);
+        tags.filter_map(|tag| i32::try_from(tag).ok()).collect()
+    }
+
+    /// The program's unexpected messages, of all communicators whose ranks are known.
+    pub fn arrived(&self) -> Vec<Message> {
+        let numbers = self.come(|number| self.arrived_with(number).is_some());
+        let messages = numbers.into_iter();
+        messages.filter_map(|it| self.arrived_with(it)).collect()
+    }
+
+    /// UCX's numbers of the messages that have arrived, as far as `is_it` accepts them.
+    fn come(&self, is_it: impl Fn(u64) -> bool) -> Vec<u64> {
         let mut workers = BTreeSet::new();
         let requests = self.requests.every(self.mpich.memory, REQUESTS_MAX);
         let of_ucx = requests.filter_map(|(address, block)| {
@@ -142,13 +160,12 @@ impl Receives<'_> {
         for words in of_ucx.take(RECEIVES_MAX) {
             workers.extend(words.into_iter().filter(|word| *word != 0));
         }
-        let mut tags = workers.into_iter().map(|worker| self.come(worker, wanted));
-        tags.find(|tags| !tags.is_empty()).unwrap_or_default()
+        let mut come = workers.into_iter().map(|worker| self.of(worker, &is_it));
+        come.find(|numbers| !numbers.is_empty()).unwrap_or_default()
     }
 
-    /// The tags of the messages with this number that the UCX worker at the address has received; empty if there is no
-    /// worker.
-    fn come(&self, worker: u64, wanted: u64) -> Vec<i32> {
+    /// The numbers of the messages that the UCX worker at the address has received; empty if there is no worker.
+    fn of(&self, worker: u64, is_it: &impl Fn(u64) -> bool) -> Vec<u64> {
         let memory = self.mpich.memory;
         let Some(piece) = Piece::read_some(memory, worker, WORKER_BYTES) else {
             return Vec::new();
@@ -158,23 +175,49 @@ impl Receives<'_> {
             let link = Piece::read(memory, first, 2 * WORD).filter(|_| first != head)?;
             (link.word(WORD) == head).then_some((head, first))
         });
-        let tags = |(head, first)| {
+        let numbers = |(head, first)| {
             let next = |at: u64| {
                 let next = Piece::read(memory, at, WORD)?.word(0);
                 Some(next).filter(|next| *next != head)
             };
             let links = std::iter::successors(Some(first), |at| next(*at)).take(MESSAGES_MAX);
-            let tags = links.filter_map(|link| {
+            let numbers = links.filter_map(|link| {
                 let message = Piece::read(memory, link, MESSAGE_BYTES)?;
                 let number = message.word(NUMBER);
                 let is_it = message.number(HEAD_LENGTH) == MESSAGE_HEAD
                     && message.number(LENGTH) >= MESSAGE_HEAD
-                    && number & OF_ONE_RANK == wanted;
-                is_it.then(|| i32::try_from(number & OF_ONE_TAG).ok())?
+                    && is_it(number);
+                is_it.then_some(number)
             });
-            Some(tags.collect()).filter(|tags: &Vec<i32>| !tags.is_empty())
+            Some(numbers.collect()).filter(|numbers: &Vec<u64>| !numbers.is_empty())
         };
-        lists.find_map(tags).unwrap_or_default()
+        lists.find_map(numbers).unwrap_or_default()
+    }
+
+    /// The message of the program with this number of UCX; `None` if it is of a collective operation, or of no
+    /// communicator of this process.
+    fn arrived_with(&self, number: u64) -> Option<Message> {
+        let context = u16::try_from(number >> CONTEXT).ok()?;
+        let source = usize::try_from(number >> RANK & RANKS).ok()?;
+        let is_of_program = number & OF_ONE_RANK & u64::from(u32::MAX) == 0;
+        let is_of_program = is_of_program && context & OF_COLLECTIVES == 0;
+        Some(Message {
+            peer: self.peer(context, source).filter(|_| is_of_program)?,
+            tag: i32::try_from(number & OF_ONE_TAG).ok()?,
+            direction: Some(Direction::Received),
+            within: (context.into(), source),
+        })
+    }
+
+    /// The rank in the job of a rank in the communicator with this context id; `None` if it is not found.
+    fn peer(&self, context: u16, rank: usize) -> Option<u32> {
+        match context {
+            0 if u64::from(self.mpich.size) <= RANKS + 1 => u32::try_from(rank)
+                .ok()
+                .filter(|rank| *rank < self.mpich.size),
+            0 => None,
+            context => self.ranks_of(context)?.get(rank).copied(),
+        }
     }
 
     /// The request at an address; `None` if there is none.
@@ -194,13 +237,7 @@ impl Receives<'_> {
         let (wanted, mask) = wanted.next()?;
         let context = u16::try_from(wanted >> CONTEXT).ok()?;
         let rank = usize::try_from(wanted >> RANK & RANKS).ok()?;
-        let peer = match context & !OF_COLLECTIVES {
-            0 if u64::from(self.mpich.size) <= RANKS + 1 => u32::try_from(rank)
-                .ok()
-                .filter(|rank| *rank < self.mpich.size)?,
-            0 => return None,
-            context => *self.ranks_of(context)?.get(rank)?,
-        };
+        let peer = self.peer(context & !OF_COLLECTIVES, rank)?;
         let tag = match mask & OF_ONE_TAG {
             0 => sdm_mpi::ANY_TAG_NUMBER,
             _ => i32::try_from(wanted & OF_ONE_TAG).ok()?,

@@ -5,7 +5,7 @@
 //! name; the lists are found by these names.
 
 use super::{COMMUNICATOR_BYTES, OpenMpi, RANKS_MAX, words};
-use crate::mpi::{Message, Piece, WORD};
+use crate::mpi::{Direction, Members, Message, Piece, WORD};
 
 /// Class names of `ob1`'s structures for a communicator and for a rank in it, and of lists.
 const OF_COMMUNICATOR: &str = "mca_pml_ob1_comm_t";
@@ -34,15 +34,33 @@ impl OpenMpi<'_> {
         list.map(|list| self.tags(list, source)).unwrap_or_default()
     }
 
-    /// The pending receives of a communicator, each with its request; empty if one of them is from any rank.
-    pub fn posted(&self, communicator: u64) -> Vec<(u64, Message)> {
-        let own = self.of_communicator(communicator);
-        let lists = own.map(|(address, block, _)| self.lists_in(address, block.len()));
-        let from_any = lists.unwrap_or_default().into_iter();
-        if from_any.flat_map(|list| self.items(list)).next().is_some() {
+    /// The program's unexpected messages in a communicator, from any of its ranks.
+    pub fn arrived(&self, communicator: u64) -> Vec<Message> {
+        let Some(Members::Of(ranks)) = self.members(communicator) else {
             return Vec::new();
+        };
+        let of_rank = |(source, peer): (usize, u32)| {
+            let tags = self.unexpected(communicator, source).into_iter();
+            tags.map(move |tag| Message {
+                peer,
+                tag,
+                direction: Some(Direction::Received),
+                within: (communicator, source),
+            })
+        };
+        ranks.into_iter().enumerate().flat_map(of_rank).collect()
+    }
+
+    /// The pending receives of a communicator, each with its request. `None` if one of them is from any rank, or if they
+    /// cannot be read.
+    pub fn posted(&self, communicator: u64) -> Option<Vec<(u64, Message)>> {
+        let (address, block, _) = self.of_communicator(communicator)?;
+        let lists = self.lists_in(address, block.len());
+        let mut from_any = lists.into_iter().flat_map(|list| self.items(list));
+        if from_any.next().is_some() {
+            return None;
         }
-        let ranks = self.ranks_of(communicator).unwrap_or_default();
+        let ranks = self.ranks_of(communicator)?;
         let lists = ranks
             .iter()
             .filter_map(|rank| match self.lists(*rank)?[..] {
@@ -51,7 +69,7 @@ impl OpenMpi<'_> {
             });
         let requests = lists.flat_map(|list| self.items(list));
         let message = |request| Some((request, self.message(request)?));
-        requests.filter_map(message).collect()
+        Some(requests.filter_map(message).collect())
     }
 
     /// The addresses of `ob1`'s objects for the ranks of a communicator; `None` if they are not found. For a rank

@@ -13,6 +13,7 @@ use super::{OpenMpi, RANKS_MAX, is_address, words};
 use crate::mpi::{GroupEpoch, Members, Piece, WINDOWS_MAX, WORD};
 
 const WINDOW: &str = "ompi_win_t";
+const COMMUNICATOR: &str = "ompi_communicator_t";
 const TABLE: &str = "opal_hash_table_t";
 const GROUP: &str = "ompi_group_t";
 const MUTEX: &str = "opal_mutex_t";
@@ -132,16 +133,27 @@ impl OpenMpi<'_> {
 
     /// The addresses of all windows; `None` if the list is not found.
     fn windows(&self, list: u64) -> Option<Vec<u64>> {
+        let all = self.objects(list, WINDOW)?;
+        // The first entry of the list is `MPI_WIN_NULL`.
+        Some(all.into_iter().skip(1).collect())
+    }
+
+    /// The addresses of the communicators in the library's list of them; empty if the list is not found.
+    pub fn communicators(&self, list: u64) -> Vec<u64> {
+        self.objects(list, COMMUNICATOR).unwrap_or_default()
+    }
+
+    /// The addresses of the objects in a list of the library, all of one class; `None` if the list is not found.
+    fn objects(&self, list: u64, class: &str) -> Option<Vec<u64>> {
         let head = Piece::read(self.memory, list, LIST_BYTES)?;
         let bytes = WINDOWS_MAX as usize * WORD;
         let read = |address| Piece::read_some(self.memory, address, bytes);
         let mut lists = head.words().filter_map(read);
-        // The first entry of the list is `MPI_WIN_NULL`.
-        let all = lists.find(|all| self.is_of(all.word(0), WINDOW))?;
+        let all = lists.find(|all| self.is_of(all.word(0), class))?;
         let all = all
             .words()
-            .take_while(|one| *one == 0 || self.is_of(*one, WINDOW));
-        Some(all.skip(1).filter(|one| *one != 0).collect())
+            .take_while(|one| *one == 0 || self.is_of(*one, class));
+        Some(all.filter(|one| *one != 0).collect())
     }
 
     fn module(&self, window: u64) -> Option<WindowModule> {
