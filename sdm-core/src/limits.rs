@@ -23,8 +23,6 @@ pub const REPLY_CACHE_BYTES_MAX: usize = 8 << 20;
 pub const SERVERS_MAX: u32 = 4 << 20;
 /// Maximum number of addresses that one server may announce.
 pub const ADDRESSES_MAX: usize = 16;
-/// Maximum number of children of one member.
-pub const CHILDREN_MAX: usize = 65_536;
 /// Maximum number of connections that wait for their handshake at once.
 pub const STRANGERS_MAX: usize = 64;
 /// Time limit for the handshake of a connection.
