@@ -29,7 +29,7 @@ use crate::worker::{Reply, Request};
 
 /// The shortest pause between two queries of the manager, unless a client's command requests an earlier query.
 const PAUSE_MIN: Duration = Duration::from_secs(2);
-/// The pause before the query that follows a client's command, so that the command's effect is reported soon.
+/// The pause after the query that follows a client's command, so that a later effect of the command is reported soon.
 const PAUSE_SOON: Duration = Duration::from_millis(100);
 /// The longest pause between two queries of the manager.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -38,7 +38,7 @@ const GROUPS_MAX: usize = 1000;
 /// Size of the unread output from which the client's commands are not read, in bytes. With less output the commands are
 /// answered, even if the client reads nothing.
 const HEARD_BYTES_MAX: usize = 8 << 20;
-/// The pause after a query is at least this many times as long as the query took.
+/// The pause after a successful query is at least this many times as long as the query took.
 const PAUSE_OF_LOOK: u32 = 20;
 
 /// A client's command that was passed to the manager.

@@ -55,7 +55,8 @@ pub(crate) trait Seized {
     fn ask_parent(&mut self, order: Order);
 }
 
-/// A gdb with its tasks. The results of calls are available after [`Slot::settle`].
+/// A gdb with its tasks, or a task whose program runs without a gdb. The results of calls are available after
+/// [`Slot::settle`].
 pub(crate) trait Slot {
     /// The driver of a task of this slot; `None` if the task is not of this slot.
     fn driver(&self, task: TaskId) -> Option<&Driver>;

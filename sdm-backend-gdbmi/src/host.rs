@@ -349,8 +349,8 @@ impl Memory for ProcessMemory {
     }
 }
 
-/// The last descendant that a process has started, at most `WRAPPERS_MAX` levels down. So a script that starts gdb and
-/// waits for it gives that gdb.
+/// The descendant that is reached from a process by the first child at each level, at most `WRAPPERS_MAX` levels down.
+/// So a script that starts gdb and waits for it gives that gdb.
 fn last_started(mut pid: i32) -> i32 {
     for _ in 0..WRAPPERS_MAX {
         let children = proc::of(pid).children_of_thread(pid);

@@ -3,8 +3,9 @@
 //! [`GdbBackend`] implements [`sdm_debug::Backend`] with one gdb per task, or one for several. [`sdm_gdb`] is the state
 //! machine of one gdb, without I/O. [`sdm_mi`] parses gdb's output, and [`sdm_child`] starts gdb and the program.
 //!
-//! The backend never decides by gdb's message text, and never lets a signal of its own reach the program. It never
-//! leaves a process behind: gdb ends when its input is closed, and then kills the programs that it started.
+//! The driver decides by gdb's message text only where MI has no code for it. The backend never lets a signal of its
+//! own reach the program. It never leaves a process behind: gdb ends when its input is closed, and then kills the
+//! programs that it started.
 
 mod backend;
 mod gdb_instance;

@@ -207,14 +207,14 @@ impl Looks {
         self.answered(answers);
     }
 
-    /// Cancels a command: its unanswered tasks are answered `cancelled`.
+    /// Cancels a command: its unanswered tasks are answered with their samples so far, or else `cancelled`.
     pub(crate) fn cancel(&mut self, now: Instant, id: CommandId) {
         // Answers that the looker has already sent count.
         self.take(now);
         self.give_up(|asked| asked.id == id, "cancelled");
     }
 
-    /// Ends the looker; unanswered tasks are answered `cancelled`.
+    /// Ends the looker; unanswered tasks are answered with their samples so far, or else `cancelled`.
     pub(crate) fn end(&mut self) {
         self.over = self.looker.take();
         self.give_up(|_| true, "the session ends");

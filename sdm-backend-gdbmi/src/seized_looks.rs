@@ -300,14 +300,14 @@ impl SeizedLooks {
         self.looks.poll_interest()
     }
 
-    /// Cancels a command: its unanswered tasks are answered `cancelled`.
+    /// Cancels a command: its unanswered tasks are answered with their samples so far, or else `cancelled`.
     pub(crate) fn cancel(&mut self, now: Instant, id: CommandId) {
         self.looks.cancel(now, id);
         self.take();
         self.give_up_all(|look| look.id == id, "cancelled");
     }
 
-    /// Ends all inspections; unanswered ones fail.
+    /// Ends all inspections: unanswered tasks are answered with their samples so far, or else `cancelled`.
     pub(crate) fn end(&mut self) {
         self.looks.end();
         self.take();

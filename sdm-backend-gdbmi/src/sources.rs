@@ -12,7 +12,7 @@ const SOURCES_MAX: usize = 8;
 /// Maximum length of a shown source line, in bytes.
 const LINE_BYTES_MAX: usize = 512;
 
-/// A cache of the most recently read source files.
+/// A cache of the most recently used source files.
 #[derive(Default)]
 pub(crate) struct Sources {
     /// The files, most recently used last.
@@ -43,7 +43,7 @@ impl Sources {
         files.last()?.line(line)
     }
 
-    /// Drops all cached files. Called when a program starts, since its sources can have changed.
+    /// Drops all cached files. Called when a gdb is started for a task, since the program's sources can have changed.
     pub(crate) fn forget(&self) {
         self.files.borrow_mut().clear();
     }

@@ -50,7 +50,7 @@ pub struct Announcement {
     pub addresses: Vec<IpAddr>,
 }
 
-/// A server that could not start, and the reason.
+/// A server that could not start or was killed, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     /// The server's number, at most [`ServerId::SERVER_MAX`].
@@ -132,9 +132,6 @@ impl Announcement {
 
     /// Finds an announcement at the end of `line`. Returns the text before it, and the announcement. The text is a
     /// launcher's tag, and mostly empty. `Ok(None)` if the line has no announcement.
-    ///
-    /// `Ok(None)` for a line without one. Otherwise the text before it is returned too: a launcher's tag, mostly
-    /// empty.
     ///
     /// # Errors
     /// The line contains the start of an announcement, but the announcement is malformed.
@@ -264,7 +261,7 @@ fn parse_addresses(text: &str) -> Result<Vec<IpAddr>, AnnouncementError> {
 /// survives formatting and parsing.
 ///
 /// # Panics
-/// A parsed one does not.
+/// If a parser panics, or a parsed announcement does not survive.
 pub fn fuzz_words(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(Some((before, found))) = Announcement::find(&text) {

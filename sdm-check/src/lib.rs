@@ -32,7 +32,8 @@ pub const ERROR_FUNCTION: &str = "sdm_check_error";
 pub const STAGE_VARIABLE: &str = "sdm_check_stage";
 /// The environment variable with the path of the checking library, which ranks then load.
 pub const LIBRARY_VARIABLE: &str = "SDM_CHECK";
-/// The environment variable that makes standard sends wait for their receivers.
+/// The environment variable of strict mode, in which standard sends wait for their receivers. A barrier then precedes
+/// collective operations in which not every rank waits for all others.
 pub const STRICT_VARIABLE: &str = "SDM_CHECK_STRICT";
 /// The environment variable with the rules for errors that are not reported.
 pub const SUPPRESS_VARIABLE: &str = "SDM_CHECK_SUPPRESS";

@@ -268,8 +268,8 @@ fn opened(function: &Prototype) -> String {
     }
 }
 
-/// The same for the arrays of counts and displacements, and for what is sent by them. Those of neighbours have as many
-/// elements as there are neighbours, which is not looked up.
+/// The statements that record the arrays of counts and displacements of a nonblocking operation, and the memory that is
+/// sent by them. Those of neighbours have as many elements as there are neighbours, which is not looked up.
 fn lists(function: &Prototype) -> String {
     let has = |wanted: &str| function.names().any(|it| it == wanted);
     let (name, mut text) = (plain(&function.name), String::new());
@@ -303,7 +303,8 @@ fn lists(function: &Prototype) -> String {
     text
 }
 
-/// The same for an access to a window that has a request: its origin buffer, and that of the result.
+/// The statement that records the memory of an access to a window that has a request: its origin buffer, and that of
+/// the result.
 fn opened_by_access(function: &Prototype) -> String {
     let has = |wanted: &str| function.names().any(|it| it == wanted);
     let own = match has("result_addr") {

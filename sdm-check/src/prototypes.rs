@@ -19,7 +19,7 @@ impl Prototype {
         self.parameters.iter().map(|it| it.name.as_str())
     }
 
-    /// True for a function with a buffer, a number of elements and their datatype.
+    /// True for a function with a buffer, a number of elements and their datatype, except a large-count variant.
     pub(crate) fn has_elements(&self) -> bool {
         let all = ["buf", "count", "datatype"];
         let has = |wanted: &str| self.names().any(|it| it == wanted);
@@ -42,7 +42,7 @@ pub(crate) struct Parameter {
 }
 
 /// The functions of a header that have a name with `MPI_` and one with `PMPI_`, in the header's order. Variadic
-/// functions are left out.
+/// functions, functions with a function as parameter, conversions of handles, and the tool interface are left out.
 pub(crate) fn prototypes(header: &str) -> Vec<Prototype> {
     let all: Vec<_> = header.split(';').filter_map(prototype).collect();
     let profiling: std::collections::BTreeSet<_> = all

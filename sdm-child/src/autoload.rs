@@ -1,5 +1,5 @@
 //! SDM's code for gdb's Python. It loads the scripts of programs and libraries that other users cannot change
-//! (auto-load), and has printers and functions for Fortran.
+//! (auto-load). It also has printers and functions for values of C++, Fortran and Rust.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use crate::sys::out_of_the_way;
 
 /// The code for gdb's Python: the loader, the printers of values that gdb shows as addresses, and the functions for
-/// expressions in Fortran.
+/// expressions in Fortran and Rust.
 const LOADER: &str = concat!(
     include_str!("autoload.py"),
     "\n",

@@ -19,7 +19,7 @@ use super::{Binding, Preload, autoload};
 use crate::shim::ShimLink;
 use crate::stdio::set_nonblocking;
 
-/// Settings that every gdb starts with. Each one has a measured reason:
+/// Settings that every gdb starts with. The reasons for some:
 /// - Safe path: its default begins with `$debugdir`, which is every directory if `debug-file-directory` is empty. Only
 ///   [`autoload`] loads scripts of programs and libraries.
 /// - Scripts directory: a gdb installed elsewhere does not search the system's directory of pretty-printers.

@@ -27,8 +27,9 @@ use crate::variables::Variables;
 pub struct StartConfig {
     /// The gdb to use if a command names none; `None` for `gdb` on `PATH`.
     pub gdb: Option<PathBuf>,
-    /// The executable of the exec wrapper and of the looker. It calls [`crate::exec_program`] and the looker of
-    /// `sdm-inspect` first in `main`. `None` for this process's own executable.
+    /// The executable of the exec wrapper, of the looker, and of the shims that this process starts. It calls
+    /// [`crate::exec_program`], [`crate::run_shim`] and the looker of `sdm-inspect` first in `main`. `None` for this
+    /// process's own executable.
     pub starter: Option<PathBuf>,
     /// gdb settings that differ from the defaults.
     pub options: GdbOptions,
@@ -49,7 +50,8 @@ pub struct StartConfig {
 impl StartConfig {
     /// The path of the named gdb, or else of the gdb of this configuration.
     ///
-    /// # Errors There is no such gdb.
+    /// # Errors
+    /// There is no such gdb.
     pub fn find_gdb(&self, named: Option<&[u8]>) -> Result<PathBuf, Failure> {
         let configured = self.gdb.as_ref();
         let configured = configured.map(|path| path.as_os_str().as_bytes());

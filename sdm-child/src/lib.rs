@@ -13,8 +13,8 @@
 //! - Addresses are not randomised, as always under gdb, so that equal tasks print equal pointers.
 //! - The two signals that the C library reserves (32, 33) have their default action.
 //!
-//! A started program that is detached loses that terminal when the backend ends. This crate never decides by gdb's
-//! message text, and never leaves a process behind.
+//! A started program that is detached loses that terminal when the backend ends. This crate never leaves a process
+//! behind.
 
 mod autoload;
 mod binding;

@@ -38,7 +38,7 @@ const KNOWN_BYTES: u32 = 2696;
 /// needs the library on processors with more registers than such a gdb knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Completion {
-    /// Only if the processor has more registers than such a gdb knows.
+    /// If the processor has more registers than such a gdb knows, and for a gdb that attaches.
     #[default]
     Auto,
     /// Always: the library has no effect if it is not needed.
@@ -73,13 +73,14 @@ impl FromStr for Completion {
 }
 
 impl Completion {
-    /// True if a gdb older than 14 fails to write registers here unless it has loaded the library.
+    /// True if a gdb older than 14 fails to write registers here unless it has loaded the library; always true for
+    /// `Always`.
     pub fn is_needed(self) -> bool {
         self == Self::Always || crate::sys::register_bytes() > KNOWN_BYTES
     }
 
-    /// The library for a gdb that needs it: for registers, or because it attaches. `None` if it is not needed or not
-    /// available. If it is not available, a warning is logged.
+    /// The library for a gdb that needs it: for registers, or because it attaches. `None` if it is not needed, not
+    /// permitted, or not available. A warning is logged only if its memory file cannot be made.
     pub fn preload(self, attaches: bool) -> Option<Preload> {
         let is_wanted = self.is_needed() || attaches;
         if self == Self::Never || !is_wanted || LIBRARY.is_empty() {

@@ -9,8 +9,8 @@
 //! | `-i`, `-b` | signals that the program finds ignored, or blocked: numbers with commas between |
 //! | `-u` | a variable that the program does not have |
 //! | `-e` | `NAME=VALUE`, a variable that the program has |
-//! | `-w` | a descriptor at which it waits for a byte before it becomes the program: [`Hold`] |
-//! | `-t` | the process that may trace the program, 0 for none: with it the program's addresses are not randomised |
+//! | `-w` | a descriptor at which it waits for a byte before it becomes the program: [`Hold`]; addresses are fixed |
+//! | `-t` | after `-w`: the process that may trace the program, besides its parent; 0 for none |
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;

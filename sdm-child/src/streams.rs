@@ -62,7 +62,7 @@ pub struct Streams {
 pub enum StreamHolder {
     /// This process.
     Here(ProgramEnds),
-    /// The shim that starts the program's gdb.
+    /// The shim that starts the program or its gdb.
     AtShim(HeldAtShim),
 }
 
@@ -132,8 +132,8 @@ impl Streams {
         (theirs, ours.collect())
     }
 
-    /// The streams of a program whose gdb a shim has started. `fds` are the shim's descriptors from
-    /// [`Streams::into_ends`]. `None` if there are too few.
+    /// The streams of a program that a shim has started, with a gdb or without one. `fds` are the shim's descriptors
+    /// from [`Streams::into_ends`]. `None` if there are too few.
     pub fn at_shim(fds: Vec<OwnedFd>, is_fed: bool, link: &Rc<ShimLink>) -> Option<Self> {
         if fds.is_empty() {
             return Some(Self::elsewhere());

@@ -234,7 +234,8 @@ pub(crate) enum Resumption {
 
 /// Continues a stopped traced thread, with a signal or without one (0).
 ///
-/// # Errors [`io::Error`] if the thread has ended, or is not stopped.
+/// # Errors
+/// [`io::Error`] if the thread has ended, or is not stopped.
 pub(crate) fn send_on(id: i32, how: Resumption, signal: i32) -> io::Result<()> {
     let request = match how {
         Resumption::Run => libc::PTRACE_CONT,

@@ -162,8 +162,8 @@ pub struct PlanEntry {
     pub tasks: IdSet,
     /// Name of the member's host, as the host calls itself.
     pub host: Arc<str>,
-    /// Addresses at which the member listens, best first: numeric `tcp://address:port`, or `tcp://address:port-last` if
-    /// the member's port in that range was not announced.
+    /// Addresses of the member, best first: `local://3`, numeric `tcp://address:port`, `ssh://host:port` or
+    /// `called://3`. With a range (`port-last`) if the member's port in it was not announced.
     pub addresses: Addresses,
 }
 
@@ -186,7 +186,7 @@ pub struct CommandMessage {
     pub rule_params: Bytes,
     /// Commands below this id will not be repeated, but for those of `open`.
     pub settled_below: CommandId,
-    /// Commands below this id will not be repeated, except those in `open`.
+    /// The commands below `settled_below` that may be repeated.
     pub open: Vec<CommandId>,
     /// The command itself, opaque to the tree.
     pub payload: Bytes,

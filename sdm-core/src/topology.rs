@@ -56,8 +56,8 @@ impl Topology {
     }
 
     /// Like [`Topology::plan`], for a master on the host `home`, which is named as the servers' entries name it. Under
-    /// [`Topology::ByHost`] the servers of that host are the master's own children. `home` is empty if the host is
-    /// unknown.
+    /// [`Topology::ByHost`] the servers of that host form a tree whose root is the master. `home` is empty if the host
+    /// is unknown.
     #[must_use]
     pub fn plan_at(self, home: &str, root: PlanEntry, servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
         let (servers, counts) = match self {

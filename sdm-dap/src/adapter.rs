@@ -2,8 +2,8 @@
 //!
 //! Methods are of four kinds. `handle_*` take inputs: bytes, events of the session, time, which never goes backward.
 //! `poll_output` and `poll_action` return outputs; call them until they return `None` after every `handle_*`.
-//! `poll_timeout` returns the latest time at which to call [`Adapter::handle_timeout`]. `is_over` is true once the
-//! connection has ended.
+//! `poll_timeout` returns the latest time at which to call [`Adapter::handle_timeout`]. `is_*` tell the state:
+//! `is_over` is true once the connection has ended.
 
 mod breakpoints;
 mod command_results;

@@ -56,7 +56,7 @@ pub(crate) struct PointArgument {
     pub(crate) access_type: Option<String>,
 }
 
-/// Arguments of `setBreakpoints`, `setFunctionBreakpoints` and `setInstructionBreakpoints`.
+/// Arguments of `setBreakpoints`, `setFunctionBreakpoints`, `setInstructionBreakpoints` and `setDataBreakpoints`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct SetPointsArguments {
@@ -66,7 +66,7 @@ pub(crate) struct SetPointsArguments {
     pub(crate) lines: Vec<i64>,
 }
 
-/// Arguments of `continue`, `next`, `stepIn`, `stepOut`, `pause`, `stackTrace`.
+/// Arguments of `continue`, `next`, `stepIn`, `stepOut`, `pause`, `stackTrace` and `exceptionInfo`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ThreadArguments {

@@ -9,7 +9,7 @@ use sdm_idset::{IdSet, TaskId, set_text};
 use sdm_mpi::symbols::ABORT;
 use serde_json::{Value, json};
 
-/// Maximum number of breakpoints of one session.
+/// Maximum number of breakpoints of one client.
 pub(crate) const POINTS_MAX: usize = 4096;
 
 /// A breakpoint as the client sees it.
@@ -291,7 +291,7 @@ pub(crate) const FUNCTIONS: &str = "functions";
 pub(crate) const INSTRUCTIONS: &str = "instructions";
 /// The group of data breakpoints.
 pub(crate) const DATA: &str = "data";
-/// The group of breakpoints at signals and exceptions.
+/// The group of breakpoints that exception filters set: at exceptions, signals, forks and execs.
 pub(crate) const EXCEPTIONS: &str = "exceptions";
 
 /// The group of the breakpoints that were set by console lines.
@@ -300,7 +300,7 @@ pub(crate) const CONSOLE: &str = "console";
 /// An exception filter that editors offer: its name, its label, and a function that makes the event.
 type Filter = (&'static str, &'static str, fn() -> CatchEvent);
 
-/// All exception filters.
+/// The exception filters that set a catchpoint; further ones are [`ENDING_FILTERS`].
 pub(crate) const EXCEPTION_FILTERS: [Filter; 5] = [
     ("throw", "C++: throw", || CatchEvent::Throw),
     ("catch", "C++: catch", || CatchEvent::Catch),

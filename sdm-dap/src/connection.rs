@@ -36,7 +36,7 @@ const OUTPUT_BYTES_MAX: usize = 64 << 20;
 /// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// No message has been received yet.
+    /// `initialize` was not answered yet.
     New,
     /// `initialize` was answered.
     Initialized,
@@ -264,7 +264,7 @@ impl Connection {
         row.ok_or(RequestError::Thread(id))
     }
 
-    /// True if each rank is a thread of the client, by the number of ranks.
+    /// True if each rank is a thread of the client: by launch.json, or else by the number of ranks.
     pub(crate) fn is_by_rank(&self) -> bool {
         match self.manner.threads {
             Some(threads) => threads == Threads::Ranks,

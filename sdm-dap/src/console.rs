@@ -26,7 +26,7 @@ use crate::message::Request;
 pub(crate) const LINES_MAX: usize = 1024;
 /// Maximum size of the output of a line, in bytes; further output is left out.
 const TEXT_BYTES_MAX: usize = 1 << 20;
-/// First command id of the shell's own numbering. The session's ids count from 1.
+/// The number before the first command id of the shell's own numbering. The session's ids count from 1.
 const FIRST_COMMAND: u64 = 1 << 62;
 
 /// A request of a console line to the session.

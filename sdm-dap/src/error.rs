@@ -39,7 +39,7 @@ pub enum RequestError {
     /// The request needs running tasks.
     #[error("no thread is running")]
     Stands,
-    /// A limit on open requests was reached.
+    /// A limit on open requests, console lines or breakpoints was reached.
     #[error("more than {0} requests are pending")]
     Busy(usize),
     /// A launch or attach configuration that is incomplete or contradictory.
@@ -48,7 +48,7 @@ pub enum RequestError {
     /// The session could not be opened.
     #[error("{0}")]
     Opening(String),
-    /// Errors of the tasks.
+    /// Errors of the tasks, or any other reason in words.
     #[error("{0}")]
     Tasks(String),
     /// The request was cancelled.

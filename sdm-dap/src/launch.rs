@@ -150,10 +150,10 @@ pub(crate) struct Configuration {
 }
 
 impl Configuration {
-    /// Converts this configuration to a command line of `sdm run`.
+    /// Converts this configuration to a command line of `sdm run`, or of `sdm emulate` for scripted tasks.
     ///
     /// # Errors
-    /// [`RequestError::Configuration`] if no program is named.
+    /// [`RequestError::Configuration`] if no program is named, or if a word contains a byte 0.
     pub(crate) fn launch_words(self) -> Result<Vec<OsString>, RequestError> {
         let mut words = Vec::new();
         let moved = self.moved_folders();
@@ -218,7 +218,7 @@ impl Configuration {
     /// Converts this configuration to a command line of `sdm attach`.
     ///
     /// # Errors
-    /// [`RequestError::Configuration`] if no job is named.
+    /// [`RequestError::Configuration`] if no job is named, or if a word contains a byte 0.
     pub(crate) fn attach_words(self) -> Result<Vec<OsString>, RequestError> {
         let mut words = vec!["attach".to_owned()];
         if let Some(gdb) = self.gdb.filter(|gdb| !gdb.is_empty()) {

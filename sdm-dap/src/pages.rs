@@ -38,7 +38,7 @@ impl Pages {
         !self.waiting.is_empty()
     }
 
-    /// Takes the requests for which there is no further record.
+    /// Takes all waiting requests, as there will be no further records.
     pub(crate) fn take_waiting(&mut self) -> impl Iterator<Item = Request> + use<> {
         self.news.set_awaited(false);
         let waiting = std::mem::take(&mut self.waiting);

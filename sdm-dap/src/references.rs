@@ -11,7 +11,7 @@ use sdm_idset::IdSet;
 use crate::locations::GotoTargets;
 use crate::member_expressions::{ParentValue, WholeKind};
 
-/// Maximum number of references that are kept; the oldest are dropped.
+/// Maximum number of frames, of nodes and of parts that are kept. Frames and nodes with the lowest numbers are dropped.
 const REFERENCES_MAX: usize = 1 << 16;
 
 /// A frame of tasks with equal stacks. It is shared, as each of thousands of values with parts refers to its frame.
@@ -110,7 +110,7 @@ impl Node {
     }
 }
 
-/// The references that were given to the client. A number is never used again.
+/// The references that were given to the client. A number is used again only after all others.
 #[derive(Debug, Default)]
 pub(crate) struct References {
     last: i64,

@@ -39,7 +39,7 @@ pub(crate) struct PendingStops {
     pub(crate) passing: IdSet,
     /// Tasks that another client has resumed: this client does not wait for their stops.
     pub(crate) foreign: IdSet,
-    /// True if tasks have ended, or were resumed by another client.
+    /// True if tasks have ended or joined, or were resumed by another client or by a console line.
     pub(crate) changed: bool,
 }
 

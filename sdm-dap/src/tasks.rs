@@ -131,7 +131,7 @@ impl Tasks {
         self.standing.clone()
     }
 
-    /// Tasks that have not ended.
+    /// Tasks that are on their way to `main`, run or are stopped. Detached tasks are not among them.
     pub(crate) fn live(&self) -> IdSet {
         self.running.union(&self.standing)
     }

@@ -19,7 +19,8 @@ pub use specs::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {
     /// Starts the program and runs it to `main`. [`crate::Reply::Stopped`] at `main` (or at the entry point) answers
-    /// it, or the program's end. Fails: `no_gdb`, `no_program`, `not_found`, `already_running`.
+    /// it, or the program's end. With [`StopAt::Nowhere`] it is answered like `Continue`. Fails: `no_gdb`,
+    /// `no_program`, `not_found`, `already_running`.
     Start(StartSpec),
     /// Attaches to running processes, one per task: answered by [`crate::Reply::Stopped`]. Fails: `no_gdb`,
     /// `attach_failed`; also for a task for which the request has no pid.

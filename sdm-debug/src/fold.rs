@@ -2,8 +2,8 @@
 //!
 //! A frame is the *user's* if it is in the program itself or in a shared object that is no runtime ([`FoldRules`]).
 //! Each run of runtime frames called by user code is shown as one frame: the called function, at the user's file and
-//! line. Frames outside the outermost user frame (start of libc or of a thread) are dropped. Recursion is counted,
-//! and threads without any user frame are counted as helpers.
+//! line. Frames outside the outermost user frame (start of libc or of a thread) are dropped. Recursion is counted. A
+//! thread without any user frame is counted as a helper, unless it is the main thread or its stack is incomplete.
 
 use sdm_mpi::fortran_name;
 
@@ -319,8 +319,8 @@ fn kind(frame: &RawFrame, rules: &FoldRules) -> Kind {
     }
 }
 
-/// True for functions of the standard libraries of C++ and Rust, and of their internal layers that are compiled into
-/// the program.
+/// True for functions of the standard library of C++ and its internal layers, and of Rust's `std`, which are compiled
+/// into the program.
 #[must_use]
 pub fn is_of_standard_library(function: &str) -> bool {
     const BEGINNINGS: [&str; 3] = ["std::", "__gnu_cxx::", "__gthread_"];

@@ -22,7 +22,8 @@ pub struct ProbeSpec {
 /// The facts of one task: the answer to [`crate::Command::Probe`]. A running task has no stacks and no waits.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskProbe {
-    /// The folded stacks of the task's threads. Also `None` if the main thread's stack could not be read to its end.
+    /// The folded stacks of the task's threads; `None` while the task runs, and if the main thread's stack could not be
+    /// read to its end.
     pub stacks: Option<TaskStacks>,
     /// True if the main thread's stack could not be unwound to its end, for example in the middle of a function that
     /// gdb cannot unwind. The probe then gives no stack, and should be repeated.
@@ -30,13 +31,14 @@ pub struct TaskProbe {
     /// True if the main thread's innermost user frame has changed since the last complete probe: its place, its
     /// variables, its part of the stack, or its callee-saved registers. `None` if there was no comparison.
     pub inner_changed: Option<bool>,
-    /// True if one of the outer user frames has changed likewise; `None` if there was no comparison.
+    /// True if one of the main thread's outer user frames has changed since the last complete probe; `None` if there
+    /// was no comparison.
     pub outer_changed: Option<bool>,
     /// The innermost function that the main thread has not left since the last complete probe; `None` if there is none,
     /// or if it is unknown.
     pub within: Option<Within>,
-    /// True if the main thread did not run at all since the probe before, although it waits in no system call:
-    /// unchanged state then means nothing.
+    /// True if the main thread hardly ran since the probe before, although it waits in no system call but
+    /// `sched_yield`: unchanged state then means nothing.
     pub starved: bool,
     /// True if the thread appears to be in the same MPI call as at the last complete probe, but the call's return
     /// could not be tracked, as the kernel refused.
@@ -188,8 +190,8 @@ pub struct CallArgument {
     pub expression: String,
     /// The value, if it was evaluated and is not an integer; otherwise `None`.
     pub value: Option<Value>,
-    /// The value, if it is an integer; otherwise `None`. In merged probes it is 0, as the tasks' values are kept
-    /// separately.
+    /// The value, if it is an integer; otherwise `None`. In merged probes it is 0 except for communicators and files,
+    /// as the tasks' values are kept separately.
     pub number: Option<i64>,
     /// The origin of the value.
     pub known: Known,
@@ -292,7 +294,8 @@ impl CallArgument {
         self.role == ArgumentRole::Communicator && (self.is_world() || self.members().is_some())
     }
 
-    /// The ranks of a communicator or window; `None` if they are unknown.
+    /// The ranks of a communicator, a window or an epoch's group, or the ranks that the call waits for; `None` if they
+    /// are unknown.
     #[must_use]
     pub fn members(&self) -> Option<IdSet> {
         let members: IdSet = self.value.as_ref()?.text.parse().ok()?;

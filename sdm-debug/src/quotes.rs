@@ -41,7 +41,7 @@ pub fn split_at_commas(text: &str) -> Vec<&str> {
 }
 
 /// gdb's printed value without its type prefix. For a reference the prefix is its type and its address, as in
-/// `(Cell &) @0x7ffe: `; for a pointer, its type, as in `(Cell *) `.
+/// `(Cell &) @0x7ffe: `; for a pointer or an object, its type, as in `(Cell *) `.
 #[must_use]
 pub fn bare(printed: &str) -> &str {
     behind_type(printed).map_or(printed, |(_, value)| value)

@@ -188,9 +188,9 @@ pub struct BreakpointPlace {
 /// The folded stacks of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskStacks {
-    /// The main thread first, then every other thread with a user frame.
+    /// The distinct stacks of the threads, that of the main thread first. A helper thread of a runtime has none.
     pub threads: Vec<ThreadStack>,
-    /// Number of threads left out as helpers of a runtime.
+    /// Number of threads left out, as helpers of a runtime or for lack of room.
     pub helpers: u32,
 }
 

@@ -90,8 +90,8 @@ pub fn rule_of(command: &crate::Command) -> u16 {
     }
 }
 
-/// Feeds arbitrary bytes to every rule, as a payload of these sources. Checks that no rule panics, that no output
-/// exceeds the bound, and that each output is accepted as input.
+/// Feeds arbitrary bytes to every rule, as a payload of 100 tasks. Checks that no rule panics, that no output exceeds
+/// the bound, and that each output is accepted as input.
 pub fn fuzz_rules(payload: &[u8]) {
     let sources = sdm_idset::IdSet::from_range(0..=99);
     let bins = Bins {

@@ -8,7 +8,8 @@ use super::wait_for::Needs;
 use super::{Cause, Step};
 use sdm_idset::{IdSet, TaskId};
 
-/// Maximum number of ranks of a cycle that are printed: the first and the last ones.
+/// Maximum number of ranks of a cycle that is printed in full. Of a longer cycle the first 8 and the last 2 ranks are
+/// printed.
 const CIRCLE_SHOWN: usize = 12;
 /// Maximum number of further cycles that are printed.
 const CIRCLES_SHOWN: usize = 3;
@@ -19,9 +20,9 @@ pub(super) struct Blocked<'a> {
     pub(super) blocked: &'a IdSet,
     /// All ranks of the job.
     pub(super) all: &'a IdSet,
-    /// Ranks that wait for the lock of an RMA window.
+    /// Ranks that wait for the lock of an RMA window, or for the completion of operations under it.
     pub(super) locking: &'a IdSet,
-    /// Ranks that wait for the other side of an epoch of an RMA window, if the ranks of that side are unknown.
+    /// Ranks that wait for the other side of an epoch of an RMA window.
     pub(super) in_epochs: &'a IdSet,
     /// A cycle of blocked ranks; empty if none is known.
     pub(super) circle: &'a [u32],
@@ -373,7 +374,8 @@ impl Blocked<'_> {
     }
 }
 
-/// Returns the tasks among `some` that wait directly for one of `these`. Returns all of `some` if none does.
+/// Returns the tasks among `some` that wait directly for one of `these`. Waits for sets of tasks do not count. Returns
+/// all of `some` if none does.
 fn closest(graph: &WaitGraph, some: &IdSet, these: &IdSet) -> IdSet {
     let mut found = IdSet::new();
     let either = graph.either.iter();

@@ -26,7 +26,7 @@ pub enum Cause {
     Resource,
     /// A rank crashes, or aborts the job.
     Aborted,
-    /// A rank has ended.
+    /// A rank has ended, or is lost.
     Ended,
     /// A signal or a debugger has stopped a rank.
     Stopped,

@@ -296,8 +296,8 @@ impl Needs {
     }
 }
 
-/// The verdict on ranks that wait in `MPI_Intercomm_create` for a group that does not enter the same call. None if
-/// there are none.
+/// The verdict on ranks that wait in `MPI_Intercomm_create`: ranks of their own group or the other group are elsewhere,
+/// or the leaders or tags of the two groups differ. None if there are none.
 pub(super) fn unmet_group(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let mut groups = needs.gatherings.iter();
     groups.find_map(|one| {

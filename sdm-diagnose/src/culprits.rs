@@ -16,8 +16,8 @@ use super::wait::{WaitKind, place};
 pub struct Guilty {
     /// The ranks to which the error is attributed.
     pub tasks: IdSet,
-    /// The runtime's function, or the user's function outside of a runtime. Empty for ranks that have
-    /// ended.
+    /// The runtime's function, or the user's function outside of a runtime. Empty for ranks that the last sample does
+    /// not have.
     pub call: String,
     /// The communicator of a collective operation; empty if unknown, and for other calls.
     pub communicator: String,
@@ -25,7 +25,8 @@ pub struct Guilty {
     pub place: String,
 }
 
-/// The ranks to blame. If no particular rank is to blame, the ranks between which the error is.
+/// The ranks to blame. If no particular rank is to blame, the ranks that hold others up, or else the ranks between
+/// which the error is.
 pub(super) fn guilty(
     (samples, still, polls): (&[Probes], &[SamePlace], &BTreeMap<String, IdSet>),
     verdict: &Verdict,

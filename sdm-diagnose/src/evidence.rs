@@ -41,9 +41,10 @@ pub(super) struct Evidence<'a> {
     pub(super) alone: IdSet,
     /// Tasks of `alone` with several threads.
     pub(super) of_several: IdSet,
-    /// Tasks with a single thread, which waits for the other end of a pipe that no other process has.
+    /// Tasks with a single thread, whose wait only the task itself could end. It waits at a pipe whose other end no
+    /// other process has, or for processes that wait for the task.
     pub(super) of_own_pipe: IdSet,
-    /// Tasks of `of_own_pipe` that wait for processes which all wait for the task.
+    /// Tasks whose main thread waits for processes which all wait for the task.
     pub(super) waited_back: IdSet,
     /// Tasks with several threads, each of which waits for another thread of the task.
     pub(super) among_threads: IdSet,

@@ -31,7 +31,8 @@ pub struct SetNeed {
 pub struct WaitGraph {
     /// Tasks that can go on by themselves, as far as is known.
     pub live: IdSet,
-    /// Tasks that cannot go on whatever others do: ended or stopped by a signal.
+    /// Tasks that cannot go on whatever others do: ended, stopped by a signal, or stuck on something in their own
+    /// process.
     pub never: IdSet,
     /// Pairs of a task and the one task it waits for.
     pub ones: Vec<(u32, u32)>,
@@ -250,7 +251,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// True for a task that waits for one blocked task and no other.
+    /// True for a task that waits for exactly one other task, and for no set.
     fn waits_for_one(&self, task: u32) -> bool {
         self.set_of(task).is_none() && self.wants_of(task).count() == 1
     }

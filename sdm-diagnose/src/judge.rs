@@ -26,7 +26,8 @@ use super::wait::{WaitKind, is_between_groups, is_of_window, locks_window};
 use super::wait_for::{Needs, resources};
 use super::{Cause, Diagnosis, Observed, Step};
 
-/// The beginning of a verdict on ranks whose main thread waits for a computing thread. The name of the thread follows.
+/// The beginning of a verdict on ranks whose main thread waits for a computing thread. The line about the thread
+/// follows.
 const BESIDE: &str = "the other ranks wait for [it; its|them; their] main thread waits while ";
 
 /// Judges the observations. Nothing is proved about ranks that exchange data while they stay in their
@@ -86,7 +87,8 @@ struct Case<'a> {
     still: &'a [SamePlace],
     /// All ranks of the job, sampled or not.
     all: IdSet,
-    /// Tasks that wait in MPI.
+    /// Tasks that wait in MPI, also by a thread for which their main thread waits. They can go on only through other
+    /// tasks.
     waiting: IdSet,
     /// Tasks whose main thread waits in MPI, while another thread of the task can go on.
     acting: IdSet,

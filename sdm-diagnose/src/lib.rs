@@ -87,8 +87,8 @@ impl Observed {
         motion::starved(&self.samples)
     }
 
-    /// Evaluates a sample that was taken while only `tasks` ran. The sample is not kept. Tasks that did not change in
-    /// it no longer count as having exchanged data.
+    /// Evaluates a sample that was taken while only `tasks` ran. The sample is not kept. Tasks that neither changed nor
+    /// exchanged data in it no longer count as having exchanged data.
     pub fn add_alone(&mut self, tasks: &IdSet, alone: &Probes) {
         let seen = IdSet::union_all(alone.stacks.iter().map(|(tasks, _)| tasks));
         let quiet = seen.intersection(tasks);
@@ -178,7 +178,8 @@ pub enum Kind {
     Runs,
     /// Tasks that make progress.
     Progress,
-    /// Tasks that were not allowed to run, could not be sampled, or exchanged data while they stayed in a call.
+    /// Tasks that cannot be judged: they did not run, could not be sampled, have an incomplete stack or an unusual
+    /// state, or exchanged data while they stayed in a call.
     Unknown,
 }
 
@@ -225,8 +226,9 @@ pub struct Diagnosis {
     pub step: Step,
     /// The cause that the diagnosis reports.
     pub cause: Cause,
-    /// The ranks to which the error is attributed, with their calls. These are the ranks to blame or, if no
-    /// particular rank is to blame, the ranks between which the error is.
+    /// The ranks to which the error is attributed, with their calls. These are the ranks to blame or, if no particular
+    /// rank is to blame, the ranks between which the error is. If ranks are held up, these are the ranks that hold them
+    /// up.
     pub guilty: Vec<Guilty>,
     /// The tasks to blame, if the verdict is proved: several if either side of a mismatch may be at fault. Empty if no
     /// particular task is to blame.

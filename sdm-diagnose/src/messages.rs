@@ -16,7 +16,8 @@ use super::{Cause, Step};
 /// Maximum number of elements of a message that is delivered at once when both sides have called.
 const SHORT_MAX: i64 = 4096;
 
-/// Maximum number of pairs of sender and receiver that are printed.
+/// Maximum number of pairs of sender and receiver that are printed; for messages with different tags, of pairs after
+/// the first.
 const PAIRS_SHOWN: usize = 4;
 
 /// A send that a rank is in.

@@ -23,7 +23,8 @@ pub(super) struct Seen {
     pub(super) still: IdSet,
     /// Tasks with a change.
     pub(super) moving: IdSet,
-    /// Tasks that were seen at least once in a polling call, by the call that was seen last: `MPI_Iprobe`.
+    /// Tasks that were seen at least once in a polling call, by the call that was seen last: `MPI_Iprobe`. Also tasks
+    /// that were seen only between the polls of a loop.
     pub(super) polls: BTreeMap<String, IdSet>,
     /// Tasks that were in a polling or sleeping call in more than half of the samples.
     pub(super) asking: IdSet,

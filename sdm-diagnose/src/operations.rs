@@ -91,7 +91,8 @@ fn blocking(call: &Call) -> String {
     started.map_or_else(|| operation.to_owned(), |name| format!("MPI_{name}"))
 }
 
-/// True for `MPI_Init`. In PyTorch's a rank can wait for ranks that have left it.
+/// True for `MPI_Init` and `MPI_Init_thread`. False for PyTorch's `init_process_group`, in which a rank can wait for
+/// ranks that have left it.
 pub(super) fn starts_mpi(function: &str) -> bool {
     let name = mpi_name(function).filter(|_| !function.starts_with(TORCH_PREFIX));
     matches!(name.as_deref(), Some("init" | "init_thread"))

@@ -24,7 +24,7 @@ pub enum WaitKind {
     Sleep,
     /// Unknown: another function of a runtime.
     Other,
-    /// Nothing: the user's code runs.
+    /// Nothing: the user's code runs, or an MPI function that returns at once.
     Running,
 }
 

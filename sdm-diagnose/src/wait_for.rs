@@ -25,7 +25,8 @@ use super::wait::{WaitKind, is_between_groups, kind, locks_window};
 pub(super) struct Needs {
     pub(super) graph: WaitGraph,
     pub(super) gatherings: Vec<CollectiveGroup>,
-    /// Ranks whose send and receive match, so that these should complete.
+    /// Ranks whose send and receive match, or whose targets have all opened their epochs, so that their calls should
+    /// complete.
     pub(super) matched: IdSet,
     /// Sends and receives whose tags differ: sender, receiver, the tag sent, the tag expected.
     pub(super) mismatched: Vec<(u32, u32, i64, i64)>,
@@ -39,8 +40,8 @@ pub(super) struct Needs {
     /// Ranks that send and receive in different communicators: one sends to another, which receives in a different
     /// communicator.
     pub(super) apart: IdSet,
-    /// Ranks in an MPI call that can depend on more than this job's ranks: on other programs, or a disk. Each counts as
-    /// waiting for any other rank.
+    /// Ranks in an MPI call that can depend on more than this job's ranks: on other programs, or a disk. Also ranks
+    /// that wait in MPI if task numbers are not ranks. Each counts as waiting for any other rank.
     pub(super) outside: IdSet,
     /// Ranks in a collective operation in which no rank is missing, so that it should complete.
     pub(super) complete: IdSet,
@@ -50,7 +51,7 @@ pub(super) struct Needs {
     pub(super) with_unknown: IdSet,
     /// Ranks that wait for any one of several messages, with the senders of these messages.
     pub(super) alternatives: Vec<(IdSet, IdSet)>,
-    /// Ranks that wait for a file, a pipe or a child.
+    /// Ranks that wait outside of MPI for processes of this job, by a file lock or a pipe.
     pub(super) resources: IdSet,
     /// Ranks that wait for a lock, of an RMA window or outside of MPI, with the ranks that hold it.
     pub(super) locks: Vec<(IdSet, IdSet)>,

@@ -23,7 +23,7 @@ pub const FIRST_WITH_ALL_REGISTERS: u32 = 14;
 const VERSION_WAIT: Duration = Duration::from_secs(5);
 /// Time that a trial may take.
 const TRIAL_WAIT: Duration = Duration::from_secs(60);
-/// Maximum number of other gdbs that are asked for their version.
+/// Maximum number of other gdbs that are found in folders, and also of those that are found as environment modules.
 const CANDIDATES_MAX: usize = 8;
 /// Maximum number of entries of a directory that are examined.
 const ENTRIES_MAX: usize = 1000;

@@ -13,8 +13,8 @@ use crate::{connection_holder, library};
 
 /// Environment variable with the number of failed attempts to connect, across re-executions of this process.
 const TRIES: &str = "SDM_PMIX_TRIES";
-/// Maximum number of attempts. No condition outside the server tells when to try: its list of tools is in its memory only,
-/// and [`UNREACHED`] stands for each reason.
+/// Maximum number of repeated attempts. No condition outside the server tells when to try: its list of tools is in its
+/// memory only, and [`UNREACHED`] stands for each reason.
 const TRIES_MAX: u32 = 120;
 const TRY_EVERY: Duration = Duration::from_millis(250);
 /// Status of libpmix for a server that cannot be reached.

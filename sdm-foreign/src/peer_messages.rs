@@ -10,7 +10,8 @@ use crate::spawned_jobs::SpawnedJob;
 use crate::table::HostTable;
 use crate::wire::{HostProgram, LETTER_BYTES_MAX};
 
-/// The types of libpmix whose values hold no pointers: `bool` to `status` but for strings, ranks and states.
+/// The types of libpmix whose values hold no pointers: `bool` to `status` except strings, scopes to process states, and
+/// ranks.
 const PLAIN_KINDS: [std::ops::RangeInclusive<u16>; 4] = [1..=2, 4..=20, 32..=37, 40..=40];
 
 /// A published value, which owns its data.

@@ -94,7 +94,7 @@ pub struct QueuedMessage {
     pub kind: QueueKind,
     /// True if the message is matched: its send and its receive have found each other, and its data is under way.
     pub is_matched: bool,
-    /// The peer's rank in the communicator; `None` for any rank.
+    /// The peer's rank in the communicator; `None` for any rank, or if it is not known.
     pub peer: Option<i64>,
     /// The peer's rank in `MPI_COMM_WORLD`; `None` if it is not known.
     pub world_peer: Option<i64>,

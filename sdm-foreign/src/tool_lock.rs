@@ -1,10 +1,11 @@
 //! A lock that allows one of SDM's tools at a time to connect to a server.
 //!
-//! Every tool of ours has the same name at a `prterun`: see [`crate::library`]. Two tools of one name may confuse
-//! the server, also where the second connects before the server has processed the end of the first. The server may
-//! then refuse all later tools. The lock prevents this. The lock is on a file of the server's process that only its
-//! owner can open, so that no other user can keep a tool out, and no lock file is left over. The lock is held until
-//! the server has removed the tool. If the tool dies, its keeper still holds the lock.
+//! Every tool of ours has the same name at a `prterun`: see [`crate::library`]. Two tools of one name may confuse the
+//! server, also where the second connects before the server has processed the end of the first. The server may then
+//! refuse all later tools. The lock prevents this. The lock is on a file of the server's process that only its owner
+//! can open, so that no other user can keep a tool out, and no lock file is left over. A tool holds the lock while it
+//! connects, and again while it leaves, until the server has removed it. If the tool dies, its keeper still holds the
+//! lock.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
@@ -31,7 +32,7 @@ enum State {
 }
 
 impl ToolLock {
-    /// Waits until no other tool of this user is connected to a server, at most a minute. Then it fails, because a
+    /// Waits until no other tool of this user holds the lock of a server, at most a minute. Then it fails, because a
     /// server may refuse all later tools once two were connected at once.
     pub(crate) fn take(server: i32) -> Result<Self> {
         let file = File::open(format!("/proc/{server}/environ"));

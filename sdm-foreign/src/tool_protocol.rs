@@ -139,7 +139,7 @@ pub enum AttributeValue {
 /// A message from a tool process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FromTool {
-    /// The first message: the tool is connected.
+    /// The answer to [`ToTool::Hello`]: the tool is connected. Only [`Starting`](Self::Starting) can come before.
     Hello {
         /// The version of the messages: [`TOOL_VERSION`].
         version: u16,
@@ -183,7 +183,7 @@ pub enum FromTool {
         of: JobPart,
         /// The stream: one of PMIx's channel bits.
         channel: u16,
-        /// The output; empty at the end of the stream.
+        /// The output, never empty. The end of a stream is not reported.
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },

@@ -1,7 +1,7 @@
 //! Messages between SDM's PMIx server and the servers of a session, and the frames that they travel in.
 //!
 //! A frame is its length (4 bytes, little-endian, at most [`FRAME_BYTES_MAX`]) and a message in postcard's bytes. Both
-//! sides begin with a message that has the [`VERSION`].
+//! sides begin with a message that has the [`VERSION`]; only [`FromHost::Failed`] has none.
 
 use std::path::PathBuf;
 
@@ -165,7 +165,7 @@ pub enum FromHost {
         /// The notice, on one line.
         text: String,
     },
-    /// A process aborts its job (`MPI_Abort`).
+    /// A process aborts its job (`MPI_Abort`), or has ended without `MPI_Init` or `MPI_Finalize` while other ranks run.
     Aborted {
         /// Task number of the process.
         rank: u32,
@@ -198,7 +198,7 @@ pub enum FromHost {
         number: u64,
         /// Task numbers of the processes that take part, on all nodes.
         ranks: IdSet,
-        /// Number of earlier barriers of these processes.
+        /// Number of earlier barriers of these processes for the same purpose; the two highest bits are the purpose.
         count: u32,
         /// True for the one server of the node that had the data and is to answer.
         is_speaker: bool,
@@ -269,8 +269,8 @@ impl HostJob {
     /// Checks the parts of the description in which the sender can be wrong.
     ///
     /// # Errors
-    /// [`WireError::NoJob`]: names that PMIx cannot carry, an `own` outside the nodes, or ranks that are not each
-    /// on exactly one node and consecutive from 0.
+    /// [`WireError::NoJob`]: names that PMIx cannot carry, more than [`NODES_MAX`] nodes, an `own` outside the nodes,
+    /// or ranks that are not each on exactly one node and consecutive from 0.
     pub fn check(&self) -> Result<(), WireError> {
         let plain = |name: &str| {
             let fits = !name.is_empty() && name.len() <= NAME_BYTES_MAX;

@@ -267,8 +267,8 @@ impl Gdb {
     }
 }
 
-/// Queues a command for gdb. Returns the answer for a command that gdb does not receive: it has a line break, gdb is
-/// gone, or it only selects a thread in a gdb of several tasks.
+/// Queues a command for gdb. Returns the answer for a command that gdb does not receive. The command has a line break,
+/// gdb is gone, or the command only selects a frame in a gdb of several tasks.
 fn route(state: &mut State, token: u64, line: &str) -> Option<Result<Results, Failure>> {
     if line.contains(['\n', '\r', '\0']) {
         // Commands are quoted before. gdb would take the text after a line break for another command.

@@ -96,7 +96,7 @@ enum Turn {
 /// The fate of an operation whose command is cancelled, or whose session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OnCancel {
-    /// The operation is dropped; its detached works continue (see `background`).
+    /// The operation is dropped; its background tasks continue (see `background`).
     Drop,
     /// The operation continues: gdb is detaching, which must not be interrupted.
     GoOn,
@@ -300,7 +300,7 @@ impl Driver {
     }
 
     /// Ends everything: cancels open commands, detaches from the program or kills it, and closes gdb. Only a program
-    /// that gdb has started is killed, and only with `kill_started`.
+    /// that SDM has started is killed, and only with `kill_started`.
     pub fn shut_down(&mut self, now: Instant, kill_started: bool) {
         self.gdb.edit().now = now;
         self.queue.clear();

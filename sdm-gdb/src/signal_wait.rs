@@ -20,8 +20,8 @@ type Threads = BTreeMap<i32, KernelThread>;
 enum Prospect {
     /// The program or gdb only lacks a processor.
     Coming,
-    /// All threads of the program have stopped but one, which waits uninterruptibly. gdb reports the stop only when
-    /// that one has stopped.
+    /// Some threads of the program have stopped, and at least one waits uninterruptibly. gdb reports the stop only when
+    /// all have stopped.
     Incomplete,
     /// Nothing shows that the program will stop.
     None,

@@ -54,7 +54,7 @@ pub(crate) fn read(first: u32, bytes: &[u8]) -> RoaringBitmap {
     RoaringBitmap::from_lsb0_bytes(first, &bytes[..bytes.len() - zeros(bytes).1])
 }
 
-/// The ids of a stride with a small step. Its bits repeat after as many bytes as the step has bits.
+/// The ids of a stride with a small step. Its bits repeat every `step` bytes.
 pub(crate) fn of_stride(stride: Stride) -> RoaringBitmap {
     /// Number of bytes of a block's bits. A block fits into the processor's first cache.
     const BLOCK_BYTES: usize = 8192;

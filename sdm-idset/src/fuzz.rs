@@ -2,7 +2,8 @@
 
 use crate::{IdSet, SET_BYTES_MAX, TEXT_BYTES_MAX};
 
-/// Maximum memory of a set decoded from `input`, in bytes: all ids as bits, and some bytes for each byte of input.
+/// Maximum memory of a set decoded from `input`, in bytes: twice the size of all ids as bits, and 64 bytes for each
+/// byte of input.
 fn memory_bytes_max(input: &[u8]) -> u64 {
     (1 << 22) + 64 * input.len() as u64
 }

@@ -8,8 +8,8 @@
 //! decoders ([`IdSet::decode`], [`FromStr`](std::str::FromStr)) check everything and limit their
 //! allocations ([`ID_MAX`], [`SET_BYTES_MAX`], [`TEXT_BYTES_MAX`]).
 //!
-//! There are three main types: [`IdSet`]; [`TaskId`], its element; and [`Stride`], a run of evenly spaced
-//! ids. Both forms consist of strides, and large sets are best iterated by strides.
+//! There are three main types: [`IdSet`]; [`TaskId`], its element; and [`Stride`], a run of evenly spaced ids. The text
+//! form consists of strides, and so does the wire form of regular sets. Large sets are best iterated by strides.
 //!
 //! ```
 //! use sdm_idset::{IdSet, TaskId};

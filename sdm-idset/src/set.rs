@@ -213,7 +213,7 @@ impl IdSet {
         }
     }
 
-    /// Adds a run if the set then is a single run again. Otherwise returns false without a change.
+    /// Adds a run if the set grows by it and then is a single run. Otherwise returns false without a change.
     pub(crate) fn insert_run(&mut self, run: Run) -> bool {
         let joined = match &self.layout {
             Layout::Empty => Some(run),

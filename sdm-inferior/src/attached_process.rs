@@ -22,7 +22,7 @@ pub struct Held {
     stopped: bool,
     /// Addresses of trap instructions that were in the process's code before the attach, and belong to another tool.
     foreign: Vec<u64>,
-    /// True if the process was stopped by this module.
+    /// True if the process is to be resumed at the end: this module has stopped it, or a SIGSTOP of gdb may stop it.
     frozen: bool,
     warden: Rc<Watchdog>,
     grip: Option<DeathPipe>,

@@ -69,8 +69,9 @@ pub struct Breakpoint {
 
 /// Restores the file's code at each breakpoint in the process, except at `foreign` addresses; returns the breakpoints.
 ///
-/// # Errors [`io::Error`] if the process is gone or not writable for this user, or if the file of modified code is
-/// gone. All other code is restored nevertheless.
+/// # Errors
+/// [`io::Error`] if the process is gone or not writable for this user, or if the file of modified code is gone. All
+/// other code is restored nevertheless.
 pub(crate) fn remove_breakpoints(pid: i32, foreign: &[u64]) -> io::Result<Vec<Breakpoint>> {
     let memory = OpenOptions::new()
         .read(true)

@@ -61,7 +61,8 @@ pub enum RescueError {
 
 /// Removes debuggers' breakpoints from a process of this user, and resumes it if a debugger has stopped it.
 ///
-/// # Errors [`RescueError`]. If only a part of the code could be compared, the process stays stopped.
+/// # Errors
+/// [`RescueError`]. If only a part of the code could be compared, the process stays stopped.
 pub fn rescue(pid: i32) -> Result<Rescue, RescueError> {
     let who = identity(pid).ok_or(RescueError::Gone)?;
     let status = proc::of(pid).status().map_err(|_| RescueError::Gone)?;

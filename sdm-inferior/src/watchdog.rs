@@ -19,7 +19,8 @@ use crate::late_stop::LateStop;
 use crate::process::{self, Identity, identity};
 use crate::{breakpoint_cleanup, sys};
 
-/// Duration of each step towards the end of a gdb. The first step is for gdbs that read the end of their input.
+/// Time for which the warden waits for the end of gdbs. It waits first for gdbs that read the end of their input, then
+/// after the last stop, and after the kill.
 const STEP_WAIT: Duration = Duration::from_secs(2);
 /// Number of times that the warden stops the processes for which a gdb waits, if gdb has attached to them. The stops
 /// are one second apart. A gdb of several tasks may call functions in each of them.

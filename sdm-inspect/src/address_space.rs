@@ -61,7 +61,7 @@ impl Place<'_> {
 }
 
 impl Space {
-    /// The mappings of a process. All files are opened here.
+    /// The mappings of a process. The files of the executable ones are opened here.
     ///
     /// # Errors
     /// The process has ended, or its mappings cannot be read.

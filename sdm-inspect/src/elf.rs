@@ -80,7 +80,8 @@ impl Image {
         })
     }
 
-    /// The content of a section, decompressed if necessary; empty if there is no such section.
+    /// The content of a section, decompressed if necessary; empty if there is no such section, or if it is too large or
+    /// invalid.
     pub(crate) fn section(&self, name: &str) -> Slice {
         let bytes = self.section_bytes(name).unwrap_or_default();
         EndianSlice::new(bytes, NativeEndian)

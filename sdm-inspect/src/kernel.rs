@@ -17,8 +17,8 @@ pub const TIMED_FUTEX: &str = "timed futex";
 /// Index of the timeout among the arguments of `futex`.
 const TIME_LIMIT: usize = 3;
 
-/// The name of the system call that a thread is in, where a futex wait with a timeout has a name of its own. `None` for
-/// no call.
+/// The name of the system call that a thread is in, where a futex wait with a timeout has a name of its own. `None` in
+/// the cases of [`name_of`].
 pub fn name_with((number, arguments): (i64, [u64; 6])) -> Option<String> {
     let is_timed = number == libc::SYS_futex && arguments[TIME_LIMIT] != 0;
     match is_timed {
@@ -42,7 +42,8 @@ pub fn futex_wait((number, arguments): (i64, [u64; 6])) -> Option<(u64, u64)> {
     is_wait.then_some((address, value))
 }
 
-/// True for a futex wait without a timeout that only threads of the same process can end.
+/// True for a `futex` call without a timeout on a private futex. If the call waits, only threads of the same process
+/// can end the wait.
 pub fn waits_for_own((number, arguments): (i64, [u64; 6])) -> bool {
     let private = u64::from(libc::FUTEX_PRIVATE_FLAG.cast_unsigned());
     number == libc::SYS_futex && arguments[TIME_LIMIT] == 0 && arguments[1] & private != 0

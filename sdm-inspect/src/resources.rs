@@ -18,7 +18,7 @@ use crate::kernel;
 
 /// Maximum number of holders that are named.
 const HOLDERS_MAX: usize = 16;
-/// Maximum number of processes that are searched for the other end of a pipe.
+/// Maximum number of processes that are searched for the other end of a pipe, a TCP connection or a local socket.
 const PROCESSES_MAX: usize = 4096;
 /// Maximum length of a path in the kernel, in bytes.
 const PATH_BYTES_MAX: usize = 4096;
@@ -72,7 +72,7 @@ fn awaited_by(pid: i32) -> Option<Vec<i32>> {
     (!holders.is_empty()).then_some(awaited)
 }
 
-/// Descendants of a process, as many as are found.
+/// A process and its descendants. Only the first [`HOLDERS_MAX`] of them are searched for children.
 fn descendants(pid: i32) -> Vec<i32> {
     let mut found = vec![pid];
     let mut at = 0;
@@ -163,7 +163,8 @@ fn stream(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Hol
         .or_else(|| local(pid, descriptor, wanted))
 }
 
-/// The holders of the other end of a local socket, such as those of `socketpair`. `None` for other descriptors.
+/// A local socket, such as those of `socketpair`, and the holders of its other end if the wait has no timeout. `None`
+/// for other descriptors.
 fn local(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
     let own = proc::of(pid).living().socket(descriptor)?;
     let other = sock_diag::local_peer(own).ok()??;
@@ -180,7 +181,8 @@ fn local(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Hold
     Some((format!("{what}{nobody}"), holders))
 }
 
-/// A TCP connection, and the holders of its other end if that is on this host. `None` for other descriptors.
+/// A TCP connection, and the holders of its other end if that is on this host and the wait has no timeout. `None` for
+/// other descriptors.
 fn connection(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
     let process = proc::of(pid).living();
     let own = process.socket(descriptor)?;

@@ -191,7 +191,8 @@ impl HeldLauncher {
     /// standard error.
     ///
     /// # Errors
-    /// [`HoldError`]: the launcher ended before, the processes were not held in time, or gdb cannot hold the launcher.
+    /// [`HoldError`]: the launcher ended before, the processes were not held in time, gdb cannot hold the launcher,
+    /// the state of the processes cannot be read, or waiting failed.
     pub fn wait(&mut self, pass: &mut dyn FnMut(bool, &[u8])) -> Result<(), HoldError> {
         let deadline = self.started + self.wait;
         loop {
@@ -288,7 +289,7 @@ impl HeldLauncher {
         (self.launch, Hold(self.hold))
     }
 
-    /// Ends the job, whether it is held or not, and waits until its launcher has ended.
+    /// Ends the job, whether it is held or not, and waits until its launcher has ended, at most twice [`END_WAIT`].
     pub fn end(mut self) {
         // It ends in any case.
         let _ = Hold(self.hold.take()).release();
@@ -351,7 +352,8 @@ fn check(launcher: &dyn Launcher, control: Control, spec: &LaunchSpec) -> Result
     }
 }
 
-/// Returns an error if this machine lets gdb trace only its own descendants: the launcher is not one of them.
+/// Returns an error if gdb cannot attach to the launcher: for example, this machine lets gdb trace only its own
+/// descendants.
 fn check_access(launcher: &dyn Launcher, control: Control, pid: i32) -> Result<(), LaunchError> {
     match job::obstacles(&[pid], Access::Attach).pop() {
         Some((_, obstacle)) => Err(LaunchError::Control {

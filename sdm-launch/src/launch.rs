@@ -41,7 +41,8 @@ pub enum LaunchEvent {
     },
     /// Another output line of a server or a launcher: untrusted text of at most 4096 bytes.
     Text {
-        /// The server that wrote the output; `None` for output of `mpirun` and the like.
+        /// The server that wrote the output; `None` for output of `mpirun` and the like, and for pipes that several
+        /// servers share.
         server: Option<u32>,
         /// True if the line was written to stderr.
         stderr: bool,
@@ -69,7 +70,7 @@ pub enum LaunchEvent {
         servers: Range<u32>,
         /// Exit status as text: `exited with code 1`, `killed by SIGTERM`.
         status: String,
-        /// Exit code; `None` if a signal ended the process.
+        /// Exit code; `None` if a signal ended the process, or if its exit status is unknown.
         code: Option<i32>,
         /// The last lines of the process's output, oldest first. They were also reported as [`LaunchEvent::Text`]
         /// before.
@@ -327,7 +328,8 @@ impl Launch {
     /// after `bytes`. This call never waits.
     ///
     /// # Errors
-    /// The reader has ended, or has not read for so long that the pipe is full.
+    /// No process reads its standard input from SDM, or the reader has ended, or has not read for so long that the
+    /// pipe is full.
     pub fn feed(&mut self, bytes: &[u8], eof: bool) -> std::io::Result<()> {
         let none = || {
             std::io::Error::other("no process of this launcher reads its standard input from sdm")

@@ -34,8 +34,8 @@ pub(crate) struct ProcessSpec {
     pub(crate) server: Option<u32>,
     /// The servers that end with the process.
     pub(crate) servers: Range<u32>,
-    /// First bytes of the process's standard input, fewer than a pipe holds. The input then stays open as long as it is
-    /// needed. Empty for a process without input.
+    /// First bytes of the process's standard input, no more than a pipe can be made to hold. The input then stays open
+    /// as long as it is needed. If it is empty, `streams` determines the standard input.
     pub(crate) input: Vec<u8>,
     /// Files whose contents follow on the process's standard input.
     pub(crate) files: Vec<PathBuf>,
@@ -97,18 +97,19 @@ impl ProcessSpec {
 pub(crate) struct LaunchedProcess {
     /// Description of the process.
     pub(crate) what: ProcessSpec,
-    /// The write end of the process's standard input, which stays open as long as this value exists; `None` for a
-    /// process without input.
+    /// The write end of the process's standard input; `None` for a process without input, and after the input was
+    /// closed.
     input: Option<PipeWriter>,
     /// The helper that copies `files` to the process's standard input; `None` if there are no files.
     feeder: Option<Child>,
     child: Child,
     pid: Pid,
-    /// The helper that ends the process if this process ends first; `None` for a process that is not a launcher.
+    /// The helper that ends the process if this process ends first. `None` for a process that is not a launcher, if
+    /// the helper cannot be started, and after the end of all that the launcher has started.
     ender: Option<GuardProcess>,
     /// The tag of all processes that the launcher starts on this host; `None` for a process that is not a launcher.
     tag: Option<LaunchTag>,
-    /// True if a launcher was asked to end and still runs.
+    /// True if the process was asked to end while it ran; it stays true after the end.
     is_given_up: bool,
     /// Descriptor that becomes readable at the process's end. `None` before [`LaunchedProcess::watch_end`], and after
     /// the end was handled.
@@ -295,8 +296,8 @@ impl LaunchedProcess {
         &mut self.last_words
     }
 
-    /// Asks the process to end (SIGTERM), and continues it if it is stopped. If a launcher was asked before and its
-    /// processes remain, they are asked directly.
+    /// Asks the process to end (SIGTERM), and continues it if it is stopped. If a launcher has ended after such a
+    /// request, the processes that it has left behind are asked directly.
     pub(crate) fn terminate(&mut self) {
         self.input = None;
         if !self.is_over() {
@@ -373,7 +374,8 @@ impl Drop for LaunchedProcess {
 /// Script of the helper that ends a launcher. It waits for the end of its input, which comes with the end of its
 /// parent. If the launcher still runs then, the script sends it the signal `$3`: Open MPI's `mpirun` ignores signals
 /// while it maps many ranks. A later process with the same pid is recognised by its start time. The processes that the
-/// launcher has started are continued. If `$3` is TERM and the launcher stays for five seconds, all are killed.
+/// launcher has started are continued, except SDM's own. If `$3` is TERM and the launcher stays for five seconds, it
+/// and these processes are killed.
 const END: &str = r#"trap '' HUP INT TERM
 began() { read -r stat <"/proc/$1/stat" && set -- "$1" ${stat##*") "} && echo "${21}"; } 2>/dev/null
 of=$(began "$1")

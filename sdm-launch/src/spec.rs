@@ -202,8 +202,8 @@ impl LaunchSpec {
         }
     }
 
-    /// The arguments `-n N [OPTIONS] SERVER ARGS` for each program, separated by colons, as `mpirun` and `mpiexec`
-    /// expect them.
+    /// The arguments `-n N [OPTIONS] PROGRAM ARGS` for each program, separated by colons, as `mpirun` and `mpiexec`
+    /// expect them. PROGRAM is the server if the part names no program.
     pub(crate) fn programs(&self) -> Vec<OsString> {
         let mut words: Vec<OsString> = Vec::new();
         for part in self.all_parts() {
@@ -307,7 +307,7 @@ pub(crate) fn command_line(command: &Command) -> String {
     line
 }
 
-/// True if `argument` is one of the options `names`, written `-name`, `--name` or `--name=value`.
+/// True if `argument` is one of the options `names`, written `-name` or `--name`, each also with `=value`.
 pub(crate) fn is_option(argument: &OsStr, names: &[&str]) -> bool {
     let Some(option) = argument.to_str().filter(|text| text.starts_with('-')) else {
         return false;

@@ -3,8 +3,8 @@
 
 use super::{Record, ResultClass};
 
-/// Joins the answer of an inner MI command to the answer of the command line around it. The inner answer has no
-/// token, and precedes the outer one directly.
+/// Joins the answer of an inner MI command to the answer of the command line around it. The inner answer has no token.
+/// It precedes the outer one, with no other answer in between.
 #[derive(Debug, Default)]
 pub(super) struct InnerAnswer(Option<Record>);
 

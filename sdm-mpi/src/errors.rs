@@ -40,7 +40,8 @@ const OF_MPICH: [usize; 19] = [
 /// The bits of MPICH's error codes that are the class.
 const CLASS_OF_MPICH: usize = 0x7f;
 
-/// The class of an error code of MPICH, in the form of [`open_mpi_error`].
+/// The class of an error code of MPICH, in the form of [`open_mpi_error`]; `error class NUMBER` if the class is
+/// unknown.
 #[must_use]
 pub fn mpich_error(code: usize) -> String {
     let class = code & CLASS_OF_MPICH;

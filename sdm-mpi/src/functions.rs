@@ -17,15 +17,16 @@ pub enum ArgumentRole {
     Source,
     /// The tag of the received message in a call that sends and receives.
     ReceiveTag,
-    /// The communicator of the call.
+    /// The communicator of the call. For the functions of [`is_of_group`] it is the group.
     Communicator,
     /// The file that a function of the C library uses: a descriptor, a stream or a name.
     File,
-    /// The root rank of a collective operation.
+    /// The root rank of a collective operation, or the local leader of `MPI_Intercomm_create`.
     Root,
     /// The number of requests to wait for.
     Requests,
-    /// The target rank of an RMA operation.
+    /// The target rank of an RMA operation, the remote leader of `MPI_Intercomm_create`, or the ranks that a request
+    /// waits for.
     Target,
     /// The context id of a communicator, as a number: the MPI library's name or number for it. It is the same at all
     /// ranks of the communicator.
@@ -78,7 +79,7 @@ pub enum WaitsFor {
     Poll,
     /// No rank: the function returns at once (`MPI_Comm_rank`).
     Nobody,
-    /// An event that is neither a call of other ranks nor a message.
+    /// Another event, such as the other side of an epoch or a lock. Also the value for unknown functions.
     Other,
 }
 
@@ -218,8 +219,8 @@ pub fn waits_for(function: &str) -> Option<WaitsFor> {
     mpi_name(function).map(|name| waits_by_name(&name))
 }
 
-/// The arguments of a call that determine the awaited ranks, with their positions from 0. Empty for unknown
-/// functions. C, Fortran and `mpi_f08` have the same positions.
+/// The relevant arguments of a call, with their positions from 0. Empty for unknown functions, and for those of
+/// `torch.distributed`. C, Fortran and `mpi_f08` have the same positions.
 #[must_use]
 pub fn roles(function: &str) -> &'static [(usize, ArgumentRole)] {
     // PyTorch's are called with other arguments, which are Python's.
@@ -255,7 +256,8 @@ pub fn needs_all(name: &str) -> bool {
 }
 
 /// The collective operation that a function starts without waiting for it, in lower case and without `MPI_`: `barrier`
-/// for `MPI_Ibarrier` and `MPI_Barrier_init`. None for other functions.
+/// for `MPI_Ibarrier` and `MPI_Barrier_init`. Each collective operation of `torch.distributed` counts, too. None for
+/// other functions.
 #[must_use]
 pub fn started_collective(function: &str) -> Option<String> {
     let name = mpi_name(function)?;
@@ -329,14 +331,16 @@ pub fn is_of_neighbors(function: &str) -> bool {
     mpi_name(function).is_some_and(|name| name.starts_with("neighbor_"))
 }
 
-/// True for collective operations in which the root sends data, and the other ranks wait for it.
+/// True for MPI's collective operations in which the root sends data, and the other ranks wait for it. False for those
+/// of `torch.distributed`.
 #[must_use]
 pub fn sends_from_root(function: &str) -> bool {
     let name = mpi_name(function).filter(|_| !function.starts_with(TORCH_PREFIX));
     matches!(name.as_deref(), Some("bcast" | "scatter" | "scatterv"))
 }
 
-/// True for collective operations in which a rank waits for data from ranks that may return before it.
+/// True for MPI's collective operations in which a rank waits for data from ranks that may return before it. False for
+/// those of `torch.distributed`.
 #[must_use]
 pub fn takes_parts(function: &str) -> bool {
     const CALLS: [&str; 7] = [

@@ -2,7 +2,7 @@
 
 /// The functions that initialize MPI.
 pub const INIT: [&str; 2] = ["MPI_Init", "MPI_Init_thread"];
-/// The names of these functions in Fortran programs, as most compilers write them.
+/// The names of the functions that initialize MPI, in Fortran programs, as most compilers write them.
 pub const FORTRAN_INIT: [&str; 2] = ["mpi_init_", "mpi_init_thread_"];
 /// The profiling name of `MPI_Init`. A library that defines it is an MPI implementation.
 pub const PROFILED_INIT: &str = "PMPI_Init";

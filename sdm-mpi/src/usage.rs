@@ -96,7 +96,8 @@ pub const UNMATCHED: [&str; 5] = [
 pub const TAKES_REQUEST: [&str; 8] = [
     "Wait", "Test", "Waitall", "Testall", "Waitany", "Testany", "Cancel", "Start",
 ];
-/// Functions that can be called before `MPI_Init` and after `MPI_Finalize`.
+/// Functions whose calls the check accepts before `MPI_Init` and after `MPI_Finalize`, besides those of infos,
+/// sessions, errors and error handlers.
 pub const ANYTIME: [&str; 8] = [
     "Init",
     "Init_thread",

@@ -16,7 +16,7 @@ pub struct Queries {
     is_known: bool,
     /// The command that has not been answered, and the time at which it was sent; `None` if there is none.
     running: Option<(u32, Instant)>,
-    /// Start time of the last complete query of the elements; `None` before the first.
+    /// Start time of the first query of the elements, or of the last complete one; `None` before the first.
     read_at: Option<Instant>,
     /// Duration of the last query.
     took: Duration,

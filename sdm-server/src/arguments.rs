@@ -76,7 +76,8 @@ pub struct Arguments {
     pub exit: bool,
 }
 
-/// The environment from the launcher, before SDM's own variables are removed.
+/// The variables of SDM that a server reads later: its number, the number of servers, its local index, and the mode of
+/// register writes. Call it before they are removed.
 #[must_use]
 pub fn snapshot() -> HashMap<OsString, OsString> {
     let wanted = [

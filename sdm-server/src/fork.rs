@@ -20,7 +20,7 @@ use sdm_core::secure::{Hello, Role, SessionKey};
 pub(crate) enum Part {
     /// The server with this index.
     Server(u32),
-    /// The parent of the servers. All have ended, with this exit code.
+    /// The parent of the servers, with its exit code. All servers have ended, or the launcher has.
     Forker(u8),
 }
 

@@ -126,7 +126,7 @@ pub(crate) struct Fence {
     pub(crate) number: u64,
     /// The ranks that take part.
     pub(crate) ranks: IdSet,
-    /// Number of earlier fences of exactly these ranks.
+    /// Number of earlier barriers of exactly these ranks for the same purpose; the two highest bits are the purpose.
     pub(crate) count: u32,
     /// True if this server takes part in the fence for its node.
     pub(crate) is_speaker: bool,
@@ -142,7 +142,7 @@ pub(crate) struct PmixServer {
     child: Option<Started>,
     /// The PMIx server's directory.
     folder: PathBuf,
-    /// Time limit for the PMIx server to be ready; `None` once it is.
+    /// Time limit for the PMIx server to be ready; `None` once it is, or has failed.
     pub(crate) deadline: Option<Instant>,
     is_gone: bool,
 }
@@ -306,7 +306,7 @@ impl PmixServer {
         }
     }
 
-    /// Reads events of the PMIx server. Returns false at end of file.
+    /// Reads events of the PMIx server. Returns false at end of file, after a read error, or after an invalid message.
     fn read(&mut self, heard: &mut Vec<PmixEvent>) -> bool {
         let mut bytes = [0; 16 << 10];
         let mut turns = 0..READS_MAX;

@@ -25,8 +25,8 @@ pub(crate) struct Hosted {
     pub(crate) given: BTreeMap<u64, Vec<Bytes>>,
     /// The fences in which this server takes part for its node, each with its number at the PMIx server.
     pub(crate) spoken: Vec<(ExchangeId, u64)>,
-    /// Time at which these tasks are killed if they still run, because a process has aborted the job; `None` without an
-    /// abort.
+    /// Time at which these tasks are killed if they still run, because a process has aborted the job or the ranks of a
+    /// fence cannot arrive. `None` otherwise, and after that time.
     pub(crate) ending: Option<(Instant, IdSet)>,
     /// True from the moment at which this server ends the job. Stays true after the deadline in `ending`.
     pub(crate) is_given_up: bool,

@@ -39,7 +39,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 const GDB_WAIT: Duration = Duration::from_secs(12);
 /// Time limit for a server to confirm a signal that was passed to it. A stopped server does not confirm.
 const HEARD_WAIT: Duration = Duration::from_secs(3);
-/// Maximum number of shims of one server, and of pending connections.
+/// Maximum number of shims of one server, including connections that have not sent their rank.
 const SHIMS_MAX: usize = 1024;
 
 /// The role of this process.
@@ -378,8 +378,8 @@ impl ShimProcess {
         None
     }
 
-    /// Handles the loss of the server. This process stays, because a launcher ends the whole job if one of its
-    /// processes ends early.
+    /// Handles the loss of the server. That is an error before the start of the program. Afterwards this process stays,
+    /// because a launcher ends the whole job if one of its processes ends early.
     fn lose_server(&mut self) -> Result<()> {
         self.is_served = false;
         if !self.has_begun {

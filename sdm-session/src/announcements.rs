@@ -25,8 +25,8 @@ fn unseen(why: &str) -> Option<&'static str> {
 }
 
 impl Starting<'_> {
-    /// Waits until every server has announced itself. With `partial`, it is enough that the others have
-    /// ended or timed out.
+    /// Waits until every server has announced itself. With `partial`, it is enough that one has, and that the others
+    /// have ended or timed out.
     pub(super) fn hear_all(
         &mut self,
         launch: &mut Launch,

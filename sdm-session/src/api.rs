@@ -11,7 +11,8 @@ use sdm_idset::IdSet;
 /// Options of a command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SendOptions {
-    /// Time limit at each leaf of the tree, after which missing tasks are named. None: no limit.
+    /// Time limit at each leaf of the tree, after which missing tasks are named. None: no limit. Run control commands
+    /// ignore it.
     pub timeout: Option<Duration>,
     /// The merge rule: 0 merges by equality.
     pub rule: u16,
@@ -78,7 +79,7 @@ pub enum SessionEvent {
     Ended(String),
 }
 
-/// A server of a session, with its position in the planned tree.
+/// A server or the master of a session, with its position in the planned tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionMember {
     /// The server's number. None for the master.

@@ -1,8 +1,8 @@
 //! Handover of the session key to servers that `mpirun`, `mpiexec` or `srun` starts.
 //!
-//! These launchers pass environments over unencrypted channels of their own, to daemons that keep them. So
-//! the environment has only the location of the key. That is a socket at which this process gives the key
-//! to processes of the same user, or a file that only this user can read.
+//! These launchers pass environments over unencrypted channels of their own, to daemons that keep them. So the servers'
+//! command line has only the location of the key, unless the environment has the key itself. That is a socket at which
+//! this process gives the key to processes of the same user, or a file that only this user can read.
 
 use sdm_text::printable_name;
 use std::ffi::OsString;
@@ -27,8 +27,8 @@ use super::error::SessionError;
 /// The way in which servers get the session key, if their launcher passes environments over channels of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeyHandover {
-    /// The way is chosen automatically. With all servers on this machine: a socket. With the home directory
-    /// on a network file system: a file. Otherwise: the environment.
+    /// The way is chosen automatically. With all servers on this machine: a socket, or a file if no socket can be made.
+    /// With the home directory on a network file system: a file. Otherwise: the environment.
     #[default]
     Auto,
     /// In the environment, which the launcher passes on.

@@ -39,7 +39,7 @@ const LAST_WORDS_WAIT: Duration = Duration::from_secs(1);
 const KILL_AFTER: Duration = Duration::from_millis(1500);
 /// Additional time per server: the kernel takes long to end thousands of processes on a loaded host.
 const LAUNCHER_WAIT_EACH: Duration = Duration::from_millis(2);
-/// Maximum number of queued bulk events before the tree is asked to pause.
+/// Maximum number of queued events before the tree is asked to pause.
 const WAITING_MAX: usize = 1024;
 
 /// A session: the launcher, the master, and the root of the tree.

@@ -176,8 +176,8 @@ pub(super) fn members(plan: &Slice) -> Vec<api::SessionMember> {
     members
 }
 
-/// Adds the nodes of `tasks` in the plan to settings with PMIx servers. Other numbers are reserved for
-/// spawned processes.
+/// Adds the nodes of `all` tasks in the plan to settings with PMIx servers. Other numbers are reserved for spawned
+/// processes.
 pub(super) fn hosted_on(backend: &BackendSettings, plan: &Slice, all: &IdSet) -> BackendSettings {
     let mut settings = backend.clone();
     if let BackendSettings::GdbHosted { pmix, .. } = &mut settings {
@@ -197,8 +197,8 @@ pub(super) fn hosted_on(backend: &BackendSettings, plan: &Slice, all: &IdSet) ->
     settings
 }
 
-/// Checks that the descriptor limit suffices for the member with the most children, if it will be on this
-/// machine.
+/// Checks that the descriptor limit suffices for the member with the most children, if it will be on this machine.
+/// Binomial trees and those of a routing policy are not checked.
 pub(super) fn check_widest(config: &SessionConfig) -> Result<(), SessionError> {
     let servers = u64::from(config.servers);
     // The master raises its limit, and so do servers without a program that would find it changed.

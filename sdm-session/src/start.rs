@@ -315,7 +315,7 @@ impl<'a> Starting<'a> {
     }
 }
 
-/// The address of this machine on the route to the first of these hosts.
+/// The address of this machine on the route to the first of these hosts; loopback if there is none.
 fn own_address_towards(hosts: &[HostShare]) -> IpAddr {
     let local = IpAddr::from(Ipv4Addr::LOCALHOST);
     let Some(host) = hosts.first() else {

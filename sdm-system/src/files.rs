@@ -1,9 +1,9 @@
 //! Files, directories and programs in places where other users could interfere.
 //!
-//! Nothing that another user owns is executed, loaded, sourced or followed. Only plain files are opened here: a FIFO
-//! would block its reader for ever, and opening a device has effects. A file is written under a new unpredictable name,
-//! for this user alone, and then renamed to its final name. A program is found on `PATH` only in an absolute directory
-//! in which no other user can put one.
+//! Nothing that another user owns is executed, loaded, sourced or followed. Only plain files, inherited descriptors and
+//! `/dev/null` are opened here: a FIFO would block its reader for ever, and opening a device has effects. A file is
+//! written under a new unpredictable name, for this user alone, and then renamed to its final name. A program is found
+//! on `PATH` only in an absolute directory in which no other user can put one.
 
 use sdm_text::printable_name;
 use std::ffi::{OsStr, OsString};

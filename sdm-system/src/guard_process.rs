@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus};
 /// dismissed.
 #[derive(Debug)]
 pub struct GuardProcess {
-    /// The child process; `None` once the helper is released or dismissed.
+    /// The child process; `None` once the helper is released.
     child: Option<Child>,
 }
 

@@ -25,9 +25,9 @@ pub struct Identity {
 pub enum IdentityError {
     /// Neither an argument nor an environment variable gives the number.
     Unknown,
-    /// A variable has no valid number.
+    /// A variable or the argument has no valid number.
     Bad {
-        /// The name of the variable.
+        /// The name of the variable, or `argument`.
         variable: &'static str,
         /// Value of the variable, cut to a printable length.
         value: String,
@@ -36,7 +36,7 @@ pub enum IdentityError {
     OutOfSize {
         /// The number, from 0.
         server: u32,
-        /// The variable with the number, or `argument`.
+        /// The variable with the number.
         source: &'static str,
         /// Number of servers, from the variable.
         size: u32,
@@ -85,8 +85,8 @@ struct Runtime {
     local_index: &'static [&'static str],
 }
 
-/// Every known runtime, the innermost first. `mpirun` in a Slurm batch script inherits the script's `SLURM_PROCID=0`,
-/// but no other runtime's processes inherit `OMPI_COMM_WORLD_RANK`.
+/// Every known runtime except `torchrun`, the innermost first. `mpirun` in a Slurm batch script inherits the script's
+/// `SLURM_PROCID=0`, but no other runtime's processes inherit `OMPI_COMM_WORLD_RANK`.
 const RUNTIMES: &[Runtime] = &[
     Runtime {
         rank: "SDM_SERVER_ID",

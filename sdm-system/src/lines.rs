@@ -6,7 +6,7 @@ pub(crate) const LINE_BYTES_MAX: usize = 4096;
 /// Reassembles lines from the pieces that are read from a pipe.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
-    /// The incomplete last line, shorter than `LINE_BYTES_MAX`.
+    /// The incomplete last line, at most `LINE_BYTES_MAX` bytes.
     rest: Vec<u8>,
 }
 

@@ -453,8 +453,8 @@ impl Status {
             .collect()
     }
 
-    /// The user ids (`Uid`) or group ids (`Gid`): real, effective, saved, and of the file system; `None` if one is
-    /// malformed.
+    /// The user ids (`Uid`) or group ids (`Gid`): real, effective, saved, and of the file system; `None` if the field
+    /// is missing or malformed.
     #[must_use]
     pub fn ids(&self, name: &str) -> Option<Vec<u32>> {
         let ids = self.field(name)?.split_ascii_whitespace();

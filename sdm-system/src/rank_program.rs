@@ -1,7 +1,8 @@
 //! Choice of a rank's program among the rank's processes: wrappers may have started it.
 //!
 //! Wrappers are not recognised by their names. The program is the deepest process that has an MPI library mapped. If
-//! none has one, it is the process with the most processor time.
+//! none has one, it is the process with the most processor time. A fork that has not executed another program is never
+//! chosen.
 
 /// A process of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub struct Candidate {
 }
 
 /// Selects the program among the processes of one rank. Returns its pid, and the pids of other processes that may be
-/// the program instead. `None` if the list is empty.
+/// the program instead. `None` if the list has no process except forks.
 #[must_use]
 pub fn choose(all: &[Candidate]) -> Option<(i32, Vec<i32>)> {
     let programs = || all.iter().filter(|it| !it.is_fork);

@@ -44,8 +44,8 @@ pub fn run(command: &mut Command, input: &[u8], bounds: Bounds) -> io::Result<Sa
     run_unless(command, input, bounds, |_| false)
 }
 
-/// Like [`run`], but a program for which `is_spared` returns true is not killed at its time limit. `is_spared` gets the
-/// lines of standard output so far. The program then ends by itself, and nothing waits for it.
+/// Like [`run`], but the program is not killed when its caller ends, nor at its time limit if `is_spared` returns true.
+/// `is_spared` gets the lines of standard output so far. A spared program ends by itself, and a thread reaps it.
 ///
 /// # Errors
 /// As [`run`].

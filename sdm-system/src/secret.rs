@@ -23,7 +23,7 @@ const REMOVE: &str = "trap '' HUP INT TERM; read -r line; rm -f -- \"$1\"; shift
 static PLACES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// A path to a secret that only processes of this user can read: a file, or a socket that its owner makes there. Drop
-/// removes the file or socket.
+/// removes the file or socket, if this value made it or its directory.
 #[derive(Debug)]
 pub struct SecretFile {
     path: PathBuf,

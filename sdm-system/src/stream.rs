@@ -8,7 +8,7 @@ use crate::sys;
 
 /// Maximum number of bytes read in one call, which bounds the events of the call.
 const READ_BYTES_MAX: usize = 16 << 10;
-/// Maximum number of bytes read from a pipe after its process has ended: the capacity of a pipe without writers.
+/// Maximum number of bytes read from a pipe after its process has ended: the default maximum of a pipe's capacity.
 /// Another process that keeps the pipe open cannot delay the end.
 const LEFT_BYTES_MAX: usize = 1 << 20;
 
@@ -41,7 +41,7 @@ impl Line {
 
 /// The reading end of a pipe.
 pub struct Stream {
-    /// The pipe; `None` once the other side has closed it.
+    /// The pipe; `None` once it is closed, here or at the other end.
     pipe: Option<PipeReader>,
     stderr: bool,
     lines: Lines,

@@ -199,7 +199,7 @@ pub fn has_capabilities(file: &Path) -> bool {
 /// A descriptor that becomes readable when a process ends.
 ///
 /// # Errors
-/// The process has ended and was reaped, or no descriptor is left.
+/// The process has ended and was reaped, no descriptor is left, or the kernel is older than 5.3.
 pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: pidfd_open takes a pid and flags (0) and returns a descriptor or -1.
     let fd = unsafe {
@@ -249,8 +249,8 @@ fn watch_by_thread(pid: u32) -> io::Result<OwnedFd> {
 /// A copy of a descriptor of a process that this one may debug. The copy is close-on-exec.
 ///
 /// # Errors
-/// The process has ended, may not be debugged, or has no such descriptor. Also if this process has no descriptor
-/// left.
+/// The process has ended, may not be debugged, or has no such descriptor. Also if this process has no descriptor left,
+/// or the kernel is older than 5.6.
 pub fn copy_descriptor(pid: i32, number: RawFd) -> io::Result<OwnedFd> {
     let process = pidfd_open(pid.cast_unsigned())?;
     let (process, number) = (process.as_raw_fd(), libc::c_long::from(number));

@@ -155,8 +155,8 @@ fn push(text: &mut String, c: char) {
     }
 }
 
-/// Escapes the characters of [`is_hidden`] in JSON text. They occur only in strings, where the escape has the same
-/// meaning.
+/// Escapes the characters of [`is_hidden`] in JSON text, except line feeds. They occur only in strings, where the
+/// escape has the same meaning.
 #[must_use]
 pub fn record(json: &str) -> String {
     let mut record = String::with_capacity(json.len());

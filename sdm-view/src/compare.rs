@@ -27,15 +27,17 @@ const PARTS_SHOWN_MAX: usize = 8;
 pub struct Comparison {
     /// The compared expression.
     pub expression: String,
-    /// The reference: the largest class of tasks with equal values.
+    /// The reference: the largest class of tasks with equal values, and classes with the same elements in another
+    /// order.
     pub reference: IdSet,
     /// The value of the reference, as gdb printed it.
     pub value: String,
-    /// Number of elements of the value; 1 for a plain value.
+    /// Number of elements of the value; 1 for a plain value, the number of characters for a long text.
     pub elements: usize,
     /// The other classes, biggest first.
     pub others: Vec<Difference>,
-    /// True if gdb did not print some value in full. The remainder was not compared.
+    /// True if gdb did not print some value in full, or if a value has too many elements. The remainder was not
+    /// compared.
     pub cut: bool,
 }
 
@@ -44,7 +46,7 @@ pub struct Comparison {
 pub struct Difference {
     /// The tasks of the class.
     pub tasks: IdSet,
-    /// Number of elements that differ.
+    /// Number of elements that differ, or of characters of a long text.
     pub count: usize,
     /// Number of elements that were compared: those of either value.
     pub of: usize,

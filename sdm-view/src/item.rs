@@ -110,7 +110,7 @@ pub enum Item {
     Usage {
         /// The tasks that answered.
         tasks: IdSet,
-        /// Sum over all tasks, and the task that uses the most.
+        /// Sum over all tasks, and the tasks that use the most.
         usage: TotalUsage,
     },
     /// The pending MPI messages.
@@ -381,8 +381,7 @@ pub trait View {
     /// Enables or disables paging of long output, which needs an interactive user.
     fn set_pagination(&mut self, _on: bool) {}
 
-    /// True while the view shows the whole state of the session. It then gets a [`Overview`] after each
-    /// change.
+    /// True while the view shows the whole state of the session. It then gets an [`Overview`] after each change.
     fn wants_board(&self) -> bool {
         false
     }

@@ -1,7 +1,7 @@
 //! State of a session for a full-screen view: the tasks, breakpoints, stacks, source and variables.
 //!
-//! A view that wants a [`Overview`] ([`crate::View::wants_board`]) is given one after each change. A new
-//! [`Sight`] follows each stop and each command; its queries are sent while no other command waits.
+//! A view that wants an [`Overview`] ([`crate::View::wants_board`]) is given one after each change. A new [`Sight`]
+//! follows each stop and each command; its queries are sent while no other command waits.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub struct Overview {
     pub breakpoints: Vec<BreakRow>,
     /// The result of the queries after the last stop.
     pub sight: Arc<Sight>,
-    /// True if tasks have moved since those queries.
+    /// True if tasks have moved since the queries of `sight`.
     pub is_stale: bool,
 }
 
@@ -204,8 +204,8 @@ impl Named {
         numbers.filter(|numbers| numbers.len() > 1)
     }
 
-    /// Returns the number of tasks in each of `parts` equal intervals, and the smallest and largest value.
-    /// None if no value is a number.
+    /// Returns the number of tasks in each of `parts` equal intervals, and the smallest and largest value. None in the
+    /// cases of [`Named::numbers`].
     #[must_use]
     pub fn histogram(&self, parts: usize) -> Option<(Vec<u64>, f64, f64)> {
         let numbers = self.numbers()?;

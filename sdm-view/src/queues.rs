@@ -30,7 +30,7 @@ pub struct QueueRow {
     pub kind: MessageKind,
     /// The sender or receiver at the other side.
     pub peer: PeerOf,
-    /// The buffer's address, if it is the same in all tasks. None otherwise.
+    /// The buffer's address, if it is the same for all these messages of all tasks. None otherwise.
     pub buffer: Option<u64>,
 }
 

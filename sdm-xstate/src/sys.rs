@@ -22,7 +22,8 @@ const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
 const FD_CLOEXEC: c_int = 1;
 const F_SETFD: c_int = 2;
 const F_GET_SEALS: c_int = 1034;
-/// The seals of the memory file that this library was loaded from. No other inherited file has these seals.
+/// The seals of the memory file that this library was loaded from. They distinguish it from a file of the user's with
+/// such a name.
 const SEALS: c_int = 0xf;
 /// Prefix of the path of the file that this library was loaded from.
 pub(crate) const OWN_NAME: &[u8] = b"/proc/self/fd/";
@@ -169,8 +170,8 @@ unsafe fn below(request: c_int, pid: c_int, address: *mut c_void, data: *mut c_v
     result
 }
 
-/// The next `ptrace` in symbol lookup order. `None` if no loaded library defines it. With some older C libraries only
-/// gdb loads the library with `ptrace`, and a program run by a wrapper of gdb may not.
+/// The next `ptrace` in symbol lookup order; `None` if it cannot be looked up. Some older C libraries have `dlsym` in a
+/// library of its own, which gdb loads, and a program run by a wrapper of gdb may not.
 fn next() -> Option<Ptrace> {
     static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
     let mut found = NEXT.load(Ordering::Relaxed);

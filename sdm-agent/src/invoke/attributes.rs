@@ -2,7 +2,7 @@
 
 use crate::manager::Submission;
 
-/// Attributes that a job must have.
+/// Attributes that a job must have; `argument` may be absent if `argument_optional` is `true`.
 const MANDATORY: [&str; 11] = [
     "hostname",
     "port",
@@ -95,7 +95,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The name of the attribute of JOB_CREATE that sets this limit.
+    /// The name of the attribute of JOB_CREATE that sets this limit. `max_time` also sets [`Limit::Time`].
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -121,8 +121,8 @@ pub enum AttributeError {
 }
 
 impl JobRequest {
-    /// Builds a job from the attributes of JOB_CREATE. For an attribute that is allowed once, the first value
-    /// counts: the client's options come in front.
+    /// Builds a job from the attributes of JOB_CREATE. For an attribute that is allowed once, the first value counts:
+    /// the client's options come in front. Of `agent_path` and `sdm_debug` the last value counts.
     ///
     /// # Errors
     /// A mandatory attribute is missing, or a value is invalid.
@@ -191,7 +191,7 @@ impl JobRequest {
         Ok(request)
     }
 
-    /// Applies an attribute that is repeatable, a limit, or unknown.
+    /// Applies an attribute that is repeatable, a limit, `agent_path` or `sdm_debug`, and records an unknown one.
     fn take(&mut self, name: &str, value: &str) {
         let limit = match name {
             "max_time" | "max_wall_time" => Some(Limit::Time),

@@ -20,7 +20,7 @@ use crate::manager::Manager;
 pub const WORD: &str = "--guard-jobs";
 /// Time limit for the guard to find and end jobs.
 const END_WAIT: Duration = Duration::from_secs(60);
-/// Time for which a job without a number is searched: its manager may be accepting it at that moment.
+/// Time for which a job that its manager does not report is searched: the manager may be accepting it at that moment.
 const SEARCH: Duration = Duration::from_secs(10);
 /// Pause between two rounds of requests to end the remaining jobs.
 const PAUSE: Duration = Duration::from_millis(300);
@@ -80,7 +80,7 @@ struct Watched {
 /// Reads the server's messages until they end, and then ends the remaining jobs.
 ///
 /// # Errors
-/// [`io::Error`] of the input.
+/// [`io::Error`]: the input cannot be read, or a line is not a message.
 pub fn run(input: impl BufRead) -> io::Result<()> {
     // Signals for the client's process group must not reach this process. `setsid` succeeds where the guard was
     // started as above.
@@ -130,7 +130,7 @@ fn end(mut jobs: BTreeMap<JobNumber, Watched>) {
 }
 
 /// Asks the manager to end a job. Returns true if the job still runs, false if it has ended, and `None` if it is not
-/// found.
+/// found or the query fails.
 fn end_one(manager: &mut dyn Manager, job: &mut Watched) -> Option<bool> {
     if job.id.is_none() {
         let all = manager.look().ok()?.jobs;

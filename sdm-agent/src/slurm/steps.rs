@@ -98,8 +98,8 @@ pub(super) fn pids(lines: &[String]) -> BTreeMap<String, BTreeMap<String, Vec<u3
     all
 }
 
-/// The ranks of a step in their order; `None` if their placement is unknown. Pids are set only if all processes of the
-/// step are ranks.
+/// The ranks of a step in their order; `None` if their placement is unknown. Pids are set only if consecutive ranks
+/// fill one node before the next, and all processes of the step are ranks.
 pub(super) fn ranks(step: &Step, pids: Option<&BTreeMap<String, Vec<u32>>>) -> Option<Vec<Rank>> {
     if let (true, Some(pids)) = (step.is_block, pids) {
         let of = |node: &String| pids.get(node).cloned().unwrap_or_default();

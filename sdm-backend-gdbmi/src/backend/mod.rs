@@ -74,7 +74,8 @@ pub struct GdbBackend {
     config: GdbConfig,
     driver_config: Rc<DriverConfig>,
     sources: Rc<Sources>,
-    /// The slots, by number, until their gdb and all its descriptors are gone.
+    /// The slots, by number. A slot that was replaced by a restart stays until its gdb and all its descriptors are
+    /// gone.
     slots: BTreeMap<u64, KnownSlot>,
     next_slot: u64,
     /// The current slot of each task.
@@ -91,13 +92,15 @@ pub struct GdbBackend {
     outputs: VecDeque<BackendOutput>,
     paused: bool,
     ending: Option<EndPolicy>,
-    /// The library that every gdb preloads; `Some(None)` if there is no such library, `None` before the first gdb.
+    /// The library that gdbs preload unless they attach; `Some(None)` if there is none, `None` before the first such
+    /// gdb.
     preload: Option<Option<Preload>>,
     /// The library that attaching gdbs preload; `Some(None)` if there is none, `None` before the first such gdb.
     guard: Option<Option<Preload>>,
     /// The warden: a process that ends the gdbs if this process is killed. It is started with the first gdb.
     warden: Option<Rc<Watchdog>>,
-    /// The shims, if a launcher has started one for each task: they start the gdbs.
+    /// The shims: those that a launcher has started for the tasks, and those that this process starts for programs
+    /// without a gdb.
     shims: Shims,
     /// Inspection of tasks without a gdb.
     looks: SeizedLooks,

@@ -1,4 +1,5 @@
-//! Tasks whose gdbs are started by shims, the processes that a launcher has started for the ranks.
+//! Tasks whose gdbs or programs are started by shims. A shim is a process that a launcher has started for a rank, or
+//! that this server has started for a program without a gdb.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -30,7 +31,7 @@ const OTHERS_WAIT: Duration = Duration::from_millis(500);
 pub(super) struct Shims {
     pub(super) links: BTreeMap<TaskId, Rc<ShimLink>>,
     tasks: HashMap<RawFd, TaskId>,
-    /// Gdbs that were requested from shims and have not arrived.
+    /// Starts that were requested from shims: neither the gdb nor the program without a gdb has arrived.
     coming: BTreeMap<TaskId, StartingGdb>,
     leaving: BTreeMap<TaskId, EndingRank>,
     /// Tasks whose shims were told to exit.
@@ -42,7 +43,7 @@ pub(super) struct Shims {
     blocked: Rc<RefCell<Vec<RawFd>>>,
 }
 
-/// A start whose gdb has not arrived yet.
+/// A start whose gdb, or whose program without a gdb, has not arrived yet.
 pub(super) struct StartingGdb {
     pub(super) id: CommandId,
     pub(super) spec: StartSpec,

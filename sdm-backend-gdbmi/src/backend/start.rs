@@ -246,7 +246,8 @@ impl GdbBackend {
 
     /// The breakpoints of a task that has ended; none for a task that was never started.
     ///
-    /// # Errors The task has not ended.
+    /// # Errors
+    /// The task has not ended.
     pub(super) fn breakpoints_of_ended(
         &self,
         task: TaskId,
@@ -307,7 +308,8 @@ pub(super) fn shares_gdb(spec: &AttachSpec, tasks: &IdSet) -> bool {
     }
 }
 
-/// Input for a task before its program runs: its earlier breakpoints, and those of the start request.
+/// Input for a task before its program runs: its earlier breakpoints, and the breakpoints, settings and check of the
+/// start request.
 pub(super) fn before_the_start(
     spec: &StartSpec,
     task: TaskId,

@@ -31,8 +31,8 @@ const KEPT_BYTES: usize = 4 << 10;
 pub(crate) struct GdbIo {
     /// The process; `None` until it is started.
     child: Option<GdbChild>,
-    /// Becomes readable when gdb ends; `None` without a gdb. The end of gdb's output does not show this, as child
-    /// processes of gdb can keep the output open.
+    /// Becomes readable when gdb ends; `None` without a gdb, or if the kernel has no pidfds. The end of gdb's output
+    /// does not show this, as child processes of gdb can keep the output open.
     pidfd: Option<OwnedFd>,
     end: GdbEnd,
     /// Time of the next attempt to reap gdb; `None` if none is due.
@@ -176,7 +176,7 @@ impl GdbIo {
         self.gate.break_off(token)
     }
 
-    /// Resumes gdb, if it was stopped by a signal: it is to end.
+    /// Resumes gdb, if it was stopped by a signal: it is to end, or to carry out an urgent command.
     pub(crate) fn resume(&self) {
         if let Some(child) = self.child.as_ref().filter(|_| self.end != GdbEnd::Gone) {
             sdm_inferior::go_on(child.pid());

@@ -87,7 +87,8 @@ impl Task {
         task
     }
 
-    /// Requests a gdb if a command needs one and there is none.
+    /// Prepares a program without a gdb for a command: kills or holds it if that is the command, or requests a gdb if
+    /// the command needs one.
     pub(super) fn prepare_for(&mut self, now: Instant, command: &Command) {
         if !self.gdb.is_to_come() {
             return;

@@ -34,7 +34,7 @@ pub const LOCAL_INDEX_VARIABLE: &str = "SDM_LOCAL_INDEX";
 pub const XSTATE_VARIABLE: &str = "SDM_XSTATE";
 /// The variable by which the processes are found that a launcher has started on this host.
 pub const LAUNCH_VARIABLE: &str = "SDM_LAUNCH";
-/// All environment variables of SDM, which no program may see.
+/// The environment variables that SDM hands from process to process, which no program may see.
 const OURS: [&str; 8] = [
     SESSION_VARIABLE,
     KEY_VARIABLE,

@@ -32,7 +32,7 @@ pub enum HandoverError {
     /// The variable is malformed. The value is not repeated, as it may be a key.
     #[error("{0} is set, but not by sdm: unset it")]
     Bad(&'static str),
-    /// The file or the socket with the text has failed.
+    /// The file, the socket or standard input with the text has failed.
     #[error("handover from {name}: {what}")]
     Source {
         /// Printable path of the file or socket.

@@ -109,7 +109,8 @@ impl Channel {
 
     /// Receives the next message.
     ///
-    /// # Errors [`io::Error`] if the message is larger than any valid one.
+    /// # Errors
+    /// [`io::Error`] if the message is larger than any valid one.
     pub(super) fn receive(&mut self) -> io::Result<Received> {
         let fd = self.socket.as_raw_fd();
         let peek = MsgFlags::MSG_PEEK | MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT;

@@ -29,7 +29,8 @@ pub struct LocalShim(Child);
 impl LocalShim {
     /// Starts a local shim for a task. `program` is an executable that calls [`run_shim`] first in `main`.
     ///
-    /// # Errors [`io::Error`] if the system has no resources for another process.
+    /// # Errors
+    /// [`io::Error`] if the system has no resources for another process.
     pub fn start(program: &Path, task: u32) -> io::Result<(Self, Channel)> {
         let flags = SockFlag::SOCK_CLOEXEC;
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;

@@ -46,7 +46,8 @@ impl Channel {
 
     /// Accepts the shim at the other end for this server.
     ///
-    /// # Errors [`io::Error`] if the shim is gone.
+    /// # Errors
+    /// [`io::Error`] if the shim is gone.
     pub fn welcome(&mut self, server: u32) -> io::Result<()> {
         let pid = std::process::id().cast_signed();
         self.send(wire::encode(&ToShim::Welcome { server, pid }), Vec::new())

@@ -28,7 +28,8 @@ pub(crate) struct Pty {
 impl Pty {
     /// Opens a pseudo-terminal that changes no byte, and turns no byte into a signal.
     ///
-    /// # Errors [`io::Error`] if the system has no pseudo-terminal or no descriptor left.
+    /// # Errors
+    /// [`io::Error`] if the system has no pseudo-terminal or no descriptor left.
     pub(crate) fn open() -> io::Result<Self> {
         let opened = native_pty_system().openpty(PtySize::default());
         let PtyPair { master, slave } =

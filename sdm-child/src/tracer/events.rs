@@ -47,7 +47,8 @@ pub enum ProgramNews {
         /// Pids of other processes with MPI that may be the program instead.
         others: Vec<i32>,
     },
-    /// A descendant of the program was ended by a signal. The program itself may handle that.
+    /// A descendant that has executed a program of its own was ended by the signal of a crash. The program itself may
+    /// handle that.
     ChildDied {
         /// The name of the process's program.
         name: String,

@@ -1,8 +1,8 @@
 //! A program that runs without a gdb: its parent has seized it by ptrace, and receives its signals and its end.
 //!
-//! The program only stops briefly at each thread creation and each signal. If a debugger is needed all threads are
-//! released, and gdb attaches: see [`Tracer::let_go`]. The kernel kills the program when its parent ends
-//! (`PTRACE_O_EXITKILL`), just as a program started by gdb ends with gdb.
+//! The program only stops briefly: at each thread creation, signal and `exec`, and at the watched functions. If a
+//! debugger is needed all threads are released, and gdb attaches: see [`Tracer::let_go`]. The kernel kills the program
+//! when its parent ends (`PTRACE_O_EXITKILL`), just as a program started by gdb ends with gdb.
 //!
 //! A wrapper can start the program. So the children of a process are traced too, as long as that process has not loaded
 //! MPI.

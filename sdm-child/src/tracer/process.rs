@@ -24,7 +24,7 @@ pub(super) struct Process {
     pub(super) name: String,
     /// True for a program that may trace others: its children must not be traced.
     pub(super) is_tracer: bool,
-    /// Number of further system calls to examine for the execution of a privileged program.
+    /// Number of further stops at system calls to examine for the execution of a privileged program.
     pub(super) calls: u16,
 }
 

@@ -181,7 +181,8 @@ impl Traps {
         self
     }
 
-    /// Checks whether MPI was loaded, after the loader has loaded a library.
+    /// Looks for the functions of MPI, of the C library and of the library that checks the use of MPI. Call this after
+    /// the loader has loaded a library.
     pub(super) fn look_again(&mut self, pid: i32) {
         let maps = proc::of(pid).maps().unwrap_or_default();
         let mut files: Vec<&Path> = maps.iter().filter_map(Mapping::file).collect();

@@ -309,7 +309,7 @@ impl<'a> Reader<'a> {
         Ok(&self.buf[start..self.at])
     }
 
-    /// Reads bytes as [`Reader::slice`] does, sharing the buffer instead of copying.
+    /// Reads bytes as [`Reader::slice`] does. They share the buffer; a reader made by [`Reader::over`] copies them.
     ///
     /// # Errors
     /// As [`Reader::slice`].

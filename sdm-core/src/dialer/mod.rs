@@ -228,7 +228,8 @@ impl Dialer {
         self.unanswered
     }
 
-    /// True if every announced address refused in a row: the member that announced them has ended.
+    /// True if every announced address that is not ruled out refused in a row: the member that announced them has
+    /// ended.
     #[must_use]
     pub fn is_refused(&self, now: Instant) -> bool {
         let all = 0..self.met.len();

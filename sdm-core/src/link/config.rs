@@ -38,7 +38,7 @@ impl LinkConfig {
         }
     }
 
-    /// Sets the limits of links from the session's configuration.
+    /// Sets the limits for a silent peer from the session's configuration.
     pub fn apply(&mut self, config: &Config) {
         self.ping_after = config.ping_after;
         self.pings_unanswered_max = config.pings_unanswered_max;

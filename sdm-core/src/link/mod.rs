@@ -137,7 +137,7 @@ impl Link {
         matches!(self.stage, Stage::Unconfirmed(_) | Stage::Up(_))
     }
 
-    /// The authenticated peer; `None` before the handshake is over.
+    /// The authenticated peer; `None` before the handshake is over, and after an error.
     #[must_use]
     pub fn peer(&self) -> Option<&Hello> {
         match &self.stage {

@@ -34,7 +34,7 @@ impl Member {
         Some(id)
     }
 
-    /// Opens the link to the front-end; the owner has just connected to it.
+    /// Opens the link to the front-end; the owner has just begun to connect to it.
     pub fn connect_front_end(&mut self, now: Instant) -> LinkId {
         let hello = self.hello(Role::Child, Some(ServerId::FRONT_END), Epoch(1));
         let link = Link::initiate(now, &self.config, hello);

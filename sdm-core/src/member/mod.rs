@@ -48,10 +48,11 @@ pub enum Output {
     Close {
         /// The link whose connection is closed.
         link: LinkId,
-        /// Bytes to send before the connection is closed, at most 1 MiB.
+        /// Bytes to send before the connection is closed: flushes of the link until they reach 1 MiB.
         last_bytes: Vec<u8>,
     },
-    /// Log the reason for which a connection was refused; the session continues.
+    /// Log the reason for which a connection was refused or a message was not sent. The session continues, unless
+    /// [`Output::Ended`] follows.
     Refused {
         /// The message, with the peer and the reason.
         why: String,
@@ -87,18 +88,18 @@ pub enum Output {
     PauseOutput(bool),
     /// Shut the own tasks down; answered by [`Member::handle_local_down`].
     End(EndPolicy),
-    /// This member is over: all members below have ended, or their time limit has passed, or the front-end was not
-    /// reached. Send the remaining bytes and end.
+    /// This member is over: its own tasks and all members below have ended, or their time limit has passed, or the
+    /// front-end was not reached. Send the remaining bytes and end.
     Ended,
 }
 
-/// Maximum number of bytes that a link may still send when it is closed.
+/// Number of bytes from which on no further flush of a link is sent when the link is closed.
 const LAST_BYTES_MAX: usize = 1 << 20;
 
 /// One link of a member: its state, its credit and its time-outs.
 struct Peer {
     link: Link,
-    /// The server that this member connects to over the link; `None` for an incoming connection.
+    /// The server or front-end that this member connects to over the link; `None` for an incoming connection.
     dialed: Option<ServerId>,
     /// True once the node knows the link.
     known: bool,

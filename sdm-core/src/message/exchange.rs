@@ -68,8 +68,9 @@ pub struct Piece {
     pub bytes: Bytes,
 }
 
-/// A message from the server of one task to the servers of other tasks, delivered at most once. The sender is notified
-/// of the tasks to which it could not be delivered, and sets its own time limit for answers.
+/// A message from the server of one task to the servers of other tasks, delivered at most once. If it cannot be
+/// delivered to some tasks, the sender is notified of at least one of them. The sender sets its own time limit for
+/// answers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Datagram {
     /// Tasks whose servers are the receivers, never empty.

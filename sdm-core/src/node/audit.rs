@@ -145,7 +145,7 @@ impl Node {
         AuditError { who, command, what }
     }
 
-    /// Checks that no task is behind two children.
+    /// Checks that no task is behind two children, or both local and behind a child.
     fn audit_reach(&self) -> Result<IdSet, Disagreement> {
         let mut reach = self.local().clone();
         for child in &self.children {
@@ -160,7 +160,7 @@ impl Node {
 }
 
 /// Checks that every destination is in at most one of the command's sets, and that all open destinations are at or
-/// below this member.
+/// below this member. It also checks the sets of unreported and of late tasks.
 fn audit_open(open: &OpenCommand, reach: &IdSet) -> Result<(), Disagreement> {
     let parts = [
         ("open", &open.open),

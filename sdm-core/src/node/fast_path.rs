@@ -35,8 +35,9 @@ impl Node {
         self.parent_link() == Some(link) && self.config.is_some() && self.children.is_empty()
     }
 
-    /// True if a command of the parent of a leaf can be given to [`Node::execute_at_once`]: it is new, for own tasks
-    /// alone, and no earlier event has to be sent before its answer.
+    /// True if a command of the parent of a leaf can be given to [`Node::execute_at_once`]: it is new, of the control
+    /// lane, without a merge rule, and for own tasks alone. No earlier action or event has to be sent before its
+    /// answer.
     pub(crate) fn is_quick(&self, command: &BorrowedCommand<'_>) -> bool {
         let id = command.id;
         let is_settled =

@@ -7,8 +7,8 @@ use crate::limits::MISSING_REASONS_MAX;
 /// Reason that replaces those that do not fit into one message.
 const MANY_REASONS: &str = "no answer in time, for too many different reasons to list";
 
-/// Missing tasks that have not been reported to the parent yet. No task is dropped for want of room: once all but
-/// one of [`MISSING_REASONS_MAX`] reasons are taken, all further tasks share the last one.
+/// Missing tasks that have not been reported to the parent yet. No task is dropped for want of room: once all but one
+/// of [`MISSING_REASONS_MAX`] reasons are taken, all tasks with another reason share the last one.
 #[derive(Default)]
 pub(super) struct Missing {
     /// Disjoint sets, none empty, each with a reason that no other has; at most [`MISSING_REASONS_MAX`].

@@ -68,14 +68,15 @@ pub enum Action {
         /// The message, to be encoded by the link.
         message: Message,
     },
-    /// Reach a member and become its parent; answered by [`Node::handle_child_up`] or
-    /// [`Node::handle_unreachable`].
+    /// Reach a member and become its parent; answered by [`Node::handle_child_up`], [`Node::handle_unreachable`] or
+    /// [`Node::handle_unanswered`].
     Connect(ConnectRequest),
     /// Give up a [`Action::Connect`].
     StopConnecting(ServerId),
     /// Close a link after sending its queued messages; the node has forgotten the link.
     Close(LinkId),
-    /// The session's configuration has come. This is the first action, and comes only once.
+    /// The session's configuration has come. It comes only once, before any command and any connection to a child, and
+    /// never at the root.
     Configure(Arc<Config>),
     /// Execute a command; answered by [`Node::handle_local`], once per task.
     Execute {
@@ -101,7 +102,7 @@ pub enum Action {
     Deliver(Delivery),
     /// Shut the own tasks down; answered by [`Node::handle_local_down`].
     End(EndPolicy),
-    /// All members below have ended, or their time limit has passed: flush the links and end.
+    /// The own tasks and all members below have ended, or their time limit has passed: flush the links and end.
     Ended,
 }
 

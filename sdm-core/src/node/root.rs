@@ -135,7 +135,7 @@ impl Node {
         let _ = self.handle_cancel(now, id);
     }
 
-    /// Ends the session; [`Action::Ended`] follows when all members below are gone.
+    /// Ends the session; [`Action::Ended`] follows when all members below are gone, or the time limit has passed.
     pub fn finish(&mut self, now: Instant, policy: EndPolicy) {
         let _ = self.end(now, policy);
     }

@@ -34,7 +34,7 @@ impl Orphan {
     }
 }
 
-/// A session that is being ended.
+/// The end under way, of the session or of this member alone.
 pub(super) struct Shutdown {
     /// Reason for the loss of the parent, if that loss has ended the member; otherwise `None`.
     parentless: Option<Cow<'static, str>>,

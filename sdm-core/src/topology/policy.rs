@@ -13,7 +13,8 @@ pub trait RoutingPolicy: fmt::Debug + Send + Sync {
     /// The parent of each of `servers`, as an index into them; `None` for the master. `home` is the master's host, as
     /// the servers' entries name it, or empty.
     ///
-    /// A server that has no path to the master becomes its child: a missing entry, an index out of range, a circle.
+    /// A server with a missing entry or an index out of range becomes the master's child, and so does one server of
+    /// each circle.
     fn parents(&self, home: &str, servers: &[PlanEntry]) -> Vec<Option<usize>>;
 }
 

@@ -154,8 +154,9 @@ impl ConnectionString {
     /// Address of a transport that is implemented outside of this crate.
     ///
     /// # Errors
-    /// A name of a scheme that is one of this crate's, or has other characters than lower-case letters, digits, `+`,
-    /// `-` and `.`; a place that is empty, longer than 253 bytes, or has control characters.
+    /// A scheme that is one of this crate's, is longer than 32 bytes, begins with no letter, or has characters other
+    /// than lower-case letters, digits, `+`, `-` and `.`; a place that is empty, longer than 253 bytes, or has control
+    /// characters.
     pub fn other(scheme: &str, place: &str) -> Result<Self, AddressError> {
         let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         let has_letter = scheme.starts_with(|first: char| first.is_ascii_lowercase());

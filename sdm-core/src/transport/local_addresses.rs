@@ -45,7 +45,7 @@ fn chosen(own: &[Address], interface: Option<&Interface>) -> Result<Vec<IpAddr>,
     Err(NoAddress { has })
 }
 
-/// The addresses of interfaces that are up, without link-local ones, which mean another host on each link.
+/// The addresses of all interfaces, without IPv6 link-local ones, which mean another host on each link.
 fn all() -> Vec<Address> {
     let interfaces = nix::ifaddrs::getifaddrs().into_iter().flatten();
     let addresses = interfaces.filter_map(|interface| {

@@ -97,7 +97,7 @@ impl<T: Transport> Reversed<T> {
         self.caller = Some(Caller::new(config, me, places, Instant::now()));
     }
 
-    /// Ends the calling; connections stay.
+    /// Ends the calling, and closes the connection that waits at the listener. Accepted connections stay.
     pub fn stop_calling(&mut self) {
         if let Some(conn) = self.caller.take().and_then(|caller| caller.conn()) {
             self.inner.close(conn);

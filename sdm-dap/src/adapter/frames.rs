@@ -17,7 +17,7 @@ use crate::source::stack_frame;
 
 /// Maximum number of frames in one response to `stackTrace`.
 const FRAMES_MAX: i64 = 1024;
-/// Number of frames for which the instruction address is requested.
+/// Number of frames after the first shown one for which the instruction address is requested.
 const ADDRESSES_MAX: u32 = 64;
 
 pub(super) fn stack_trace(connection: &mut Connection, request: &Request) -> Handled {

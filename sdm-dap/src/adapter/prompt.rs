@@ -116,7 +116,7 @@ pub(super) fn hear(connection: &mut Connection, event: &SessionEvent) {
     console.handle_event(event.clone(), is_known);
 }
 
-/// Records that a command was sent, if it belongs to a console line.
+/// Tells the console that a command was sent, if it belongs to a console line or resumes tasks.
 pub(super) fn note_sent(connection: &mut Connection, id: CommandId) {
     let Some(console) = &mut connection.prompt.console else {
         return;

@@ -283,7 +283,7 @@ pub(super) fn exception_info(connection: &mut Connection, request: &Request) -> 
     })))
 }
 
-/// Handles `sdm/ranks`: the tasks of a frame, for editors that display them.
+/// Handles `sdm/ranks`: the tasks of a frame, of each thread and of each state, for editors that display them.
 pub(super) fn ranks(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: FrameArguments = request.read()?;
     let rows = connection.rows.iter().map(|row| {

@@ -18,7 +18,7 @@ use crate::message::Request;
 use crate::stop_coalescing::Step;
 use crate::tasks::Condition;
 
-/// Maximum number of stop requests to tasks for one `pause`.
+/// Maximum number of repeated stop requests to tasks for one `pause`.
 const PAUSES_MAX: u32 = 1000;
 
 /// The tasks that a request about a thread moves, and whether these are all stopped tasks.

@@ -19,7 +19,7 @@ use crate::message::Request;
 use crate::references::{FrameHandle, Node, ScopeKind};
 use crate::values::{OneValue, REAL_TYPE, Variables, has_parts, set_name, type_name};
 
-/// Number of parts requested at once unless the client says otherwise.
+/// Maximum number of parts requested at once; also their number if the client gives none.
 const PARTS_MAX: u32 = 1000;
 /// Maximum number of variables of a scope whose types are requested: each is a question to gdb.
 const TYPES_MAX: usize = 256;

@@ -9,7 +9,7 @@ use super::source::{in_plain, tidy};
 const LINES_MAX: u32 = 64;
 /// Column, from 0, of the continuation mark in fixed form.
 const MARK: usize = 5;
-/// Columns of a line in fixed form. Text after them is ignored; punched cards had their numbers there.
+/// Columns of a line in fixed form. A number after them is ignored; punched cards had their numbers there.
 const COLUMNS: usize = 72;
 /// File extensions of fixed form, in lower case.
 const FIXED: [&str; 5] = ["f", "for", "f77", "fpp", "ftn"];

@@ -28,7 +28,8 @@ pub fn spoken(function: &str) -> String {
     outer_name(function).unwrap_or_else(|| function.to_owned())
 }
 
-/// The arguments of a call that identify its partners, each with its index from 0; empty for an unknown call.
+/// The relevant arguments of a call, each with its index from 0: the file of a function that waits for a file,
+/// otherwise those of [`sdm_mpi::roles`].
 #[must_use]
 pub fn roles(function: &str) -> &'static [(usize, ArgumentRole)] {
     match mpi_name(function) {

@@ -70,8 +70,9 @@ pub(super) fn in_plain(text: &str, function: &str) -> Option<Vec<String>> {
     first.map(|(_, arguments)| arguments)
 }
 
-/// True for an expression whose evaluation changes nothing in the program and runs none of it: no call, no
-/// assignment, no `++` or `--`. An element of a Fortran array looks like a call and counts as one.
+/// True for an expression whose evaluation changes nothing in the program and runs none of it: no call, no assignment,
+/// no `++` or `--`. An element of a Fortran array looks like a call and counts as one. False also for an expression
+/// longer than 512 bytes.
 #[must_use]
 pub fn is_harmless(expression: &str) -> bool {
     let plain: String = outside_quotes(expression).map(|(_, c)| c).collect();

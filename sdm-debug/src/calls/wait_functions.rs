@@ -136,7 +136,8 @@ pub fn is_file(function: &str) -> bool {
     FILES.contains(&plain(function))
 }
 
-/// The name without the C library's prefixes and version suffixes, and for C++ without the parameters.
+/// The name without version suffixes, and in the C++ standard library without parameters. The C library's prefixes are
+/// removed only from functions that wait for a lock, a thread, a file or a time.
 #[must_use]
 pub fn plain(function: &str) -> &str {
     let function = function.split('@').next().unwrap_or(function);

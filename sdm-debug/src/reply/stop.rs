@@ -99,8 +99,9 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// True for a stop after which a program does not continue by itself: a signal, an abort, a core file that a
-    /// signal left. False for a core file of a process that a debugger held.
+    /// True for a stop after which a program does not continue by itself: a signal, an abort or early exit, a core file
+    /// that a signal left. Also true for an error that a sanitizer or Valgrind has found. False for an error of the MPI
+    /// check, and for a core file of a process that a debugger held.
     #[must_use]
     pub fn is_crash(&self) -> bool {
         match self {

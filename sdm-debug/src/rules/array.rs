@@ -166,7 +166,8 @@ fn value_of(text: &str) -> &str {
     text
 }
 
-/// The element and the count in gdb's `0 <repeats 12 times>`; `None` for any other text.
+/// The element and the count in gdb's `0 <repeats 12 times>`; any other text is an element with the count 1. `None` if
+/// the count is not valid.
 fn repeated(part: &str) -> Option<(&str, usize)> {
     let Some(text) = part.strip_suffix(" times>") else {
         return Some((part, 1));

@@ -115,7 +115,7 @@ fn is_rounded(digits: &str) -> bool {
 }
 
 /// Parses a number as gdb prints it: `-3`, `0x1f`, `97 'a'`, `1.5e-05`, `-nan(0x8000000000000)`, `inf`. Booleans and
-/// pointers are not numbers.
+/// pointers are not numbers. `None` also for an integer beyond 64 bits that no `f64` equals.
 #[must_use]
 pub fn parse(text: &str) -> Option<Parsed> {
     let text = text.trim();

@@ -21,10 +21,10 @@ pub use marks::Marks;
 
 /// The merged probes of many tasks: tasks that differ in one part are still merged in the others.
 ///
-/// Merged payload: `fe 04`, then the sets of [`Marks`] in the order of its fields. Then come the kinds of parts:
-/// waits, processor times, process states, functions not left, stacks. Each kind has cut, count and set of the
-/// others, count of parts, and for each part its bytes and its set. Last comes, for each role of an argument, the
-/// tasks' numbers, encoded as [`Numbers`].
+/// Merged payload: `fe 04`, then the sets of [`Marks`] in the order of its fields. Then come the kinds of parts: waits,
+/// processor times, process states, functions not left. Each kind has cut, count and set of the others, count of parts,
+/// and for each part its bytes and its set. Then come, for each role of an argument, the tasks' numbers, encoded as
+/// [`Numbers`]. The stacks are the last kind of parts.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Probes {
     /// The distinct stacks.
@@ -81,7 +81,8 @@ impl Probes {
         self.numbers.get(&role)?.of(task)
     }
 
-    /// Removes the data of these tasks, to be replaced by another probe.
+    /// Removes the data of these tasks, to be replaced by another probe. The numbers stay until that probe replaces
+    /// them.
     pub fn forget(&mut self, tasks: &IdSet) {
         self.marks.forget(tasks);
         self.cut.subtract(tasks);

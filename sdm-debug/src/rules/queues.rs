@@ -48,7 +48,7 @@ pub struct MessageClass {
     pub kind: MessageKind,
     /// The peers as ranks of `MPI_COMM_WORLD`, for the tasks for which they are known.
     pub world_peers: Numbers,
-    /// The peers, as ranks of the communicator.
+    /// The peers, as ranks of the communicator or of its remote group.
     pub peers: Numbers,
     /// The addresses of the buffers.
     pub buffers: Numbers,

@@ -17,16 +17,16 @@ use crate::wire;
 
 /// The stacks of many tasks as one prefix tree.
 ///
-/// On the wire the tree is its distinct stacks, each as its difference from the one before: `fe 01`, helpers, cut,
-/// count and set of the others, a table of strings, then the stacks. A node's set is the union of the sets of the
-/// stacks through it, and is computed for display.
+/// On the wire the tree is its distinct stacks, each as its difference from the one before. The payload is `fe 01`,
+/// helpers, a table of strings, cut, count and set of the others, then the stacks. A node's set is the union of the
+/// sets of the stacks through it, and is computed for display.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct StackTree {
     /// The outermost frames, ordered by descending number of tasks.
     pub roots: Vec<StackNode>,
     /// Tasks that have a thread without any frame.
     pub bare: IdSet,
-    /// Number of threads that are helpers of a runtime, over all tasks.
+    /// Number of threads that were left out, as helpers of a runtime or for lack of room, over all tasks.
     pub helpers: u64,
     /// Tasks with stacks that the merged answer has no room for.
     pub others: IdSet,

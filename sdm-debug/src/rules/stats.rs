@@ -221,8 +221,8 @@ impl Stats {
         Ok(())
     }
 
-    /// Merges in the count, sums, mean and squared deviations of other numbers; `int_sum` is the sum of all their
-    /// integers. Both orders of the operands give the same bits.
+    /// Merges in the count, sums, mean and squared deviations of other numbers; `int_sum` is the sum of the integers of
+    /// both. Both orders of the operands give the same bits.
     fn join_moments(&mut self, other: &Self, int_sum: i128) {
         if other.count == 0 {
             return;

@@ -53,7 +53,7 @@ impl Fields {
         self.left.remove(field)
     }
 
-    /// Takes a required field.
+    /// The value of a required field that was taken; an error if the field is missing.
     pub(super) fn need<T>(
         &self,
         field: &'static str,

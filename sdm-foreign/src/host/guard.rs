@@ -1,4 +1,4 @@
-//! Access control of libpmix: only processes of this user may connect.
+//! Access control of libpmix: only processes of this user and of root may connect.
 //!
 //! libpmix believes the user id that a client claims. It also waits for the first bytes of one connection after
 //! another, and serves no other client meanwhile. So libpmix gets neither connections of other users nor connections
@@ -179,7 +179,7 @@ pub(crate) unsafe extern "C" fn accept(
     -1
 }
 
-/// Accepts a new connection, if it is this user's.
+/// Accepts a new connection, if it is this user's or root's.
 fn take(listener: &TcpListener, quiet: &mut VecDeque<TcpStream>) {
     let refused = match listener.accept() {
         Ok((stream, _)) => match tcp_peer::check(&stream) {

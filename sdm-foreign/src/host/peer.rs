@@ -8,7 +8,7 @@ use sdm_foreign::wire::{Frames, frame};
 use sdm_foreign::{FromHost, ToHost};
 use sdm_idset::IdSet;
 
-/// Maximum number of bytes queued for one server, not counting the data of barriers.
+/// Maximum number of bytes queued for one server. The data of barriers is queued without this check.
 const UNSENT_BYTES_MAX: usize = 16 << 20;
 /// Buffer size of one read, in bytes.
 const READ_BYTES: usize = 64 << 10;
@@ -22,7 +22,7 @@ pub(crate) struct Peer {
     unsent: Vec<u8>,
     /// Number of bytes of `unsent` that are sent.
     sent: usize,
-    /// The server's ranks; `None` until its first message has been answered.
+    /// The server's ranks; `None` until its first message has been accepted.
     pub(crate) ranks: Option<IdSet>,
     /// Task numbers that are reserved for processes that the server starts later.
     pub(crate) spare: IdSet,

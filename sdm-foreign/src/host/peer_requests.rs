@@ -12,7 +12,7 @@ use crate::host::{OUT_OF_RESOURCE, SUCCESS, UNREACHABLE};
 const ASK_AGAIN: Duration = Duration::from_secs(20);
 /// Pause before a request that could not be delivered is repeated.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
-/// Maximum number of attempts to deliver a request.
+/// Maximum number of times that a request that could not be delivered is repeated.
 const TRIES_MAX: u32 = 40;
 /// Maximum size of the data that a rank has put, in bytes.
 const MODEX_BYTES_MAX: usize = 256 << 20;

@@ -277,7 +277,7 @@ pub(crate) enum Request {
         name: Option<Proc>,
         done: Done<ToolCallback>,
     },
-    /// A tool queries values.
+    /// A tool or a process queries values.
     Query {
         wanted: Vec<QueryItem>,
         done: Done<InfoCallback>,

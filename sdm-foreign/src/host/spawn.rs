@@ -227,7 +227,7 @@ impl Host {
         spawn.done.answer(status, "");
     }
 
-    /// Sends the job's description to all its nodes.
+    /// Registers the job here, and sends its description to all other nodes.
     fn tell_of_spawn(&mut self, number: u64) {
         let (Some(serving), Some(spawn)) = (&mut self.serving, self.spawns.open.get_mut(&number))
         else {

@@ -9,7 +9,7 @@ use super::request::Participants;
 use crate::ffi::Proc;
 
 impl Serving {
-    /// Adds a job that a process has started to the known jobs.
+    /// Adds a job that a process or a tool has started to the known jobs.
     pub(super) fn adopt(&mut self, job: &SpawnedJob) -> anyhow::Result<()> {
         let parent = job.parent.map(|it| self.process_of(it));
         self.library

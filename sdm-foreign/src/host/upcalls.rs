@@ -344,8 +344,8 @@ unsafe extern "C" fn on_deregister_events(
     OPERATION_SUCCEEDED
 }
 
-/// Accepts every tool: only this user's processes can connect. A refusal would kill OpenPMIx 4.2 and 5.0 (as of
-/// 5.0.11), and so would the lack of this function.
+/// Accepts every tool: only processes of this user and of root can connect. A refusal would kill OpenPMIx 4.2 and 5.0
+/// (as of 5.0.11), and so would the lack of this function.
 unsafe extern "C" fn on_tool(
     infos: *const Info,
     count: usize,

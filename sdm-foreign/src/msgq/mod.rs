@@ -154,7 +154,7 @@ fn read(library: &DebugLibrary, subject: &'static Subject) -> Result<ProcessQueu
     Ok(found)
 }
 
-/// A message that has not completed.
+/// A message that the debug library lists; `None` if it has completed.
 fn message(
     subject: &'static Subject,
     kind: QueueKind,

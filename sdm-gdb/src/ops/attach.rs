@@ -135,7 +135,7 @@ async fn add_inferior(gdb: &Gdb) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Detects gdb's features; with `prepare` it sends the initial settings too.
+/// Detects gdb's features, and carries out the user's `handle` lines. With `prepare` it sends the initial settings too.
 async fn ready(gdb: &Gdb, prepare: bool) -> Result<(), Failure> {
     let answers = match prepare {
         true => super::start::prepare(gdb),

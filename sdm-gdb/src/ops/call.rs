@@ -25,7 +25,7 @@ use super::variables;
 use crate::gdb::Gdb;
 use crate::text::variable;
 
-/// Maximum number of source lines that one call expression may span.
+/// Maximum number of source lines that a call expression may span after its first line.
 const CALL_LINES: u32 = 6;
 /// The function by which a thread yields the processor between two polls.
 const YIELD: &str = "sched_yield";

@@ -16,7 +16,7 @@ use super::frames::GdbFrame;
 use super::stack::ReadThread;
 use crate::gdb::Gdb;
 
-/// Maximum number of functions in which one argument is searched.
+/// Maximum number of further functions, inside the one called, in which an argument is searched.
 const FUNCTIONS_MAX: usize = 8;
 /// Smaller numbers are no addresses, and can be equal by chance.
 const ADDRESS_MIN: u64 = 1 << 16;

@@ -101,7 +101,7 @@ pub(crate) fn not_begun(gdb: &Gdb) {
     state.actions.push_back(Action::CloseGdb);
 }
 
-/// Handles gdb's requested end: it kills programs that it started, and detaches from others.
+/// Handles gdb's requested end: it kills programs that SDM has started, and detaches from others.
 pub(crate) fn gdb_closed(gdb: &Gdb) {
     let attached = gdb.get().origin.is_attached();
     let end = if attached {
@@ -238,7 +238,7 @@ async fn detach_at_end(gdb: &Gdb, let_go: fn(&State) -> Option<()>) {
     }
 }
 
-/// Ends the task at the end of the session: kills a program that gdb has started if `kill_started` is set, and detaches
+/// Ends the task at the end of the session: kills a program that SDM has started if `kill_started` is set, and detaches
 /// from any other.
 pub(crate) async fn shut_down(gdb: Gdb, kill_started: bool) {
     let let_go: fn(&State) -> Option<()> = |state| (state.letting_go == 0).then_some(());

@@ -15,7 +15,7 @@ use crate::text::base_name;
 use crate::text::variable;
 use sdm_mi::Results;
 
-/// Maximum number of frames of one stack that are requested.
+/// Maximum number of frames of a whole stack. One more frame is requested, which shows that a stack is deeper.
 pub(crate) const FRAMES_MAX: u32 = 1024;
 /// File name extensions of Fortran sources, in lower case.
 const FORTRAN: [&str; 10] = [
@@ -38,9 +38,11 @@ pub(crate) struct GdbFrame {
     line: u32,
     /// The shared object without directories; empty for the program itself.
     module: String,
-    /// The function named by the caller's call instruction; `None` if the frame has a name of its own.
+    /// The function named by the caller's call instruction, for a frame without a name that users know. `None` for
+    /// other frames, or if that function is unknown.
     called: Option<String>,
-    /// The module and the offset in it, for a frame without a function name; `None` if they are unknown.
+    /// The module, and the name of its file with the offset in it (`libc.so.6+0x1234`), for a frame without a function
+    /// name. `None` if they are unknown.
     place: Option<(String, String)>,
     arguments: Vec<Variable>,
     /// The state of a Python frame, whose level is that of the interpreter's frame that runs it; `None` for others.

@@ -50,8 +50,9 @@ const UNKNOWN_OPTION: &str = "Unknown option";
 /// Option for an ignore count so large that the breakpoint never stops.
 const NEVER: &str = "-i 2147483647 ";
 
-/// Inserts missing breakpoints; all commands are sent before the first answer. At the first stop the program's
-/// libraries are loaded, so that few breakpoints stay pending.
+/// Inserts missing breakpoints, except in a process that was attached to. All commands for one list of breakpoints are
+/// sent before the first answer. At the first stop the program's libraries are loaded, so that few breakpoints stay
+/// pending.
 pub(crate) async fn insert_internal(gdb: &Gdb) {
     watch_check(gdb).await;
     let wanted = {

@@ -20,7 +20,7 @@ use crate::state::signals::Sigint;
 
 /// Time that a program has to stop on a signal, if it does not lack a processor.
 const STOP_WAIT: Duration = Duration::from_secs(3);
-/// Time that a program has to stop if one of its threads waits uninterruptibly and all others have stopped.
+/// Time that a program has to stop if some of its threads have stopped and another waits uninterruptibly.
 const INCOMPLETE_WAIT: Duration = Duration::from_secs(30);
 /// Number of times that Valgrind is asked to stop a program.
 const ASK_TIMES: u32 = 5;

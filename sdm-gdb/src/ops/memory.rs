@@ -14,7 +14,8 @@ use sdm_mi::{Results, quote};
 const INSTRUCTIONS_MAX: usize = 4096;
 /// Maximum number of instructions shown before the current one, if not all fit.
 const BEFORE_MAX: usize = 1024;
-/// Prefixes of the registers that are left out unless named: vectors and floating point of x86, ARM, POWER, RISC-V.
+/// The first vector or floating-point registers of x86, ARM, POWER and RISC-V. Such a register and all after it in
+/// gdb's order are left out unless named.
 const VECTORS: [&str; 9] = ["st0", "xmm0", "ymm0", "v0", "d0", "q0", "s0", "f0", "vr0"];
 
 fn check_length(length: usize) -> Result<(), Failure> {

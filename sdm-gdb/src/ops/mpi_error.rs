@@ -66,7 +66,7 @@ fn abort_for(error: impl Display) -> String {
 const FIRST_AND_THIRD: [(&str, &str); 2] = [("$rdi", "$rdx"), ("$x0", "$x2")];
 /// Number of bytes of MPICH's communicator or window in which the pointer to its error handler is sought.
 const OBJECT_BYTES: u32 = 512;
-/// The bits of a handle of MPICH that are its kind, and the kind of error handlers.
+/// The lowest bit of the kind in a handle of MPICH, and the kind of error handlers.
 const KIND: (u32, u32) = (26, 5);
 /// Handles of `MPI_ERRORS_ARE_FATAL` and `MPI_ERRORS_ABORT` in MPICH.
 const FATAL: [u32; 2] = [0x5400_0000, 0x5400_0003];

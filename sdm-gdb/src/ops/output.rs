@@ -20,7 +20,7 @@ pub(crate) async fn unchecked(
     result.map(|_| printed)
 }
 
-/// Carries out a line that is not broken off and cannot end the program; returns its output.
+/// Carries out a line that cannot end the program, in a background task; returns its output.
 pub(super) async fn of_line(gdb: &Gdb, line: String) -> Result<String, Failure> {
     let asked = gdb.clone();
     gdb.finish(async move {

@@ -381,8 +381,8 @@ fn without_arguments(thread: &ReadThread, function: &str, index: usize) -> Optio
     })
 }
 
-/// Marks futex waits as endless, if every thread of the process waits and the holder of a lock is not known. A lock
-/// keeps its name: if all threads wait for locks, the main thread gets a second wait.
+/// Marks futex waits as endless in a process of which every thread waits. Without a futex wait, the main thread gets a
+/// second wait if the holder of a lock is not known. A lock keeps its name.
 fn tell_closed(waits: &mut TaskWaits) {
     let is_futex = |what: &WaitFor| matches!(what, WaitFor::SystemCall(name) if name == "futex");
     let is_open = |what: &WaitFor| match what {
@@ -446,8 +446,8 @@ fn at_files(gdb: &Gdb, thread: &ReadThread) -> Option<WaitFor> {
     }
 }
 
-/// The wait that the kernel reports for a thread, for the main thread also the resource it waits for. `None` if the
-/// kernel reports none.
+/// The wait that the kernel reports for a thread: its system call, or for the main thread the resource that it waits
+/// for, if known. `None` if the kernel reports none.
 fn outside(gdb: &Gdb, thread: &ReadThread) -> Option<WaitFor> {
     let (pid, id) = (gdb.get().pid()?, thread.kernel_id?);
     let resource = match thread.raw.main {

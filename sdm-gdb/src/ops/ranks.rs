@@ -22,7 +22,8 @@ use super::threads::ReadThread;
 use crate::gdb::Gdb;
 use crate::text::value;
 
-/// Maximum number of communicators of the process that are searched for ranks.
+/// Maximum number of different texts of ranks in a job; see [`text_of`]. A communicator with too few ranks for this
+/// bound has no text.
 const COMMUNICATORS_MAX: usize = 256;
 /// Maximum length of the text of a communicator's ranks, in bytes.
 const TEXT_BYTES_MAX: usize = 1024;
@@ -152,7 +153,8 @@ impl Told {
     }
 }
 
-/// Replaces ranks of a sub-communicator by ranks of the job, and adds its members and its context id.
+/// Replaces the ranks that a call names in this communicator, window or group by ranks of the job. Adds the members of
+/// the object and its context id.
 pub(super) async fn translate(
     place: &Place<'_>,
     named: Named,

@@ -19,8 +19,9 @@ use sdm_mi::quote;
 /// Command prefix with which values show the objects of references.
 pub(super) const FOLLOWING: &str = "with print sdm-references on -- ";
 
-/// True if a printed value contains a reference, an owning pointer, or a pointer of Fortran or Rust shown as an address,
-/// or an array of Fortran structures with arrays.
+/// True if gdb may have printed a value or a part of it as an address, hidden it or shown it wrong. These are
+/// references, owning pointers, pointers of Fortran and Rust, polymorphic objects of Fortran (`(...)`), containers of
+/// Rust, and arrays of Fortran structures with arrays.
 pub(super) fn are_within(printed: &str) -> bool {
     let printed = referred(history::shown(printed));
     let is_structure = printed.trim_start_matches('(').starts_with(' ');

@@ -121,7 +121,8 @@ pub(crate) fn meaning(gdb: &Gdb, text: &str) -> Option<Failure> {
     unable.then(|| refusal(state.lacks.unwritable.as_deref()))
 }
 
-/// The failure of a command that needs writes of registers; `None` if it is possible.
+/// The failure of a command that runs backward or starts recording, if gdb cannot write registers; otherwise `None`.
+/// gdb itself refuses function calls, as `look` has forbidden them.
 pub(crate) fn why_not(state: &State, command: &Command) -> Option<Failure> {
     let version = state.lacks.unwritable.as_deref()?;
     let backward = match command {

@@ -1,4 +1,4 @@
-//! Commands that let the program run: continue, step, finish.
+//! Commands that let the program run, such as continue, step, `finish`, `until` and jump.
 
 use std::rc::Rc;
 

@@ -134,7 +134,8 @@ fn refuse_own(names: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Records which signals gdb now passes to the program without a stop.
+/// Records which signals gdb now reports and passes to the program without a stop, and whether SIGINT stops the
+/// program.
 fn take_over(gdb: &Gdb, views: &[SignalView]) {
     let mut state = gdb.edit();
     for view in views {

@@ -1,4 +1,4 @@
-//! Starts a program and runs it to `main`.
+//! Starts a program, and runs it to `main` or without a stop.
 
 use sdm_text::printable;
 use std::os::unix::ffi::OsStrExt;

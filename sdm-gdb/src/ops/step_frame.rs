@@ -1,4 +1,4 @@
-//! The frame in which a step or a `finish` begins.
+//! The frame in which a step, a `finish` or an `until` begins.
 
 use super::output;
 use crate::gdb::Gdb;

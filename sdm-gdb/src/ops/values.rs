@@ -15,7 +15,8 @@ use crate::state::console_capture::CapturedOutput;
 use crate::text::{console_line, last_text, value, variable};
 use sdm_mi::{Results, quote};
 
-/// Maximum number of elements of each part of a listed variable that are compared between tasks.
+/// Maximum number of elements of each part of a listed variable that are compared between tasks. A C array without
+/// pointers is compared by its whole memory.
 const COMPARED_ELEMENTS: &str = "10000";
 /// Maximum number of characters of a listed string that are compared between tasks.
 const COMPARED_CHARACTERS: &str = "200000";
@@ -212,8 +213,7 @@ fn plain(printed: &CapturedOutput) -> Value {
     value
 }
 
-/// The value of an expression in the form of gdb's `print`, without a history number: all expressions are evaluated
-/// here.
+/// The value of an expression in the form of gdb's `print`, without a history number.
 ///
 /// MI's own evaluation gives a reference's address in place of its value. `place` holds MI's options for thread and
 /// frame; if empty the selected ones are used.

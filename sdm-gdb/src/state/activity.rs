@@ -63,7 +63,7 @@ pub(crate) struct OpenRun {
     pub(crate) again: Rc<str>,
 }
 
-/// The place at which a step or a `finish` began, which ends by itself.
+/// The place at which a step, a `finish` or an `until` began, which ends by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Began {
     /// gdb's number of the thread.

@@ -41,7 +41,8 @@ pub(crate) struct Breakpoints {
     pub(crate) untested: Option<String>,
     /// The front-end's temporary breakpoints at which the task has stopped, to be deleted.
     pub(crate) ended: Vec<u32>,
-    /// The frame in which the last step or `finish` began, if a breakpoint can interrupt it.
+    /// The frame in which the last step, `finish` or `until` began, if a breakpoint can interrupt it, or if the way out
+    /// of a runtime can end it. `None` otherwise.
     pub(crate) began: Option<Began>,
     /// gdb's numbers of new breakpoints, while a command-line command is making some; `None` at other times.
     pub(crate) made: Option<Vec<u32>>,
@@ -248,7 +249,8 @@ impl Breakpoints {
 
     /// The front-end's breakpoint with this number.
     ///
-    /// # Errors gdb has no breakpoint for it.
+    /// # Errors
+    /// gdb has no breakpoint for it.
     pub(crate) fn find(&mut self, number: u32) -> Result<&mut Point, Failure> {
         let found = self
             .user

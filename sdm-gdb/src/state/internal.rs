@@ -62,7 +62,7 @@ pub(crate) struct Mpi {
     pub(crate) finalized: bool,
     /// True once the program's rank in `MPI_COMM_WORLD` was compared with the launcher's.
     pub(crate) world_known: bool,
-    /// True if the imminent abort was reported, and the user has resumed the program.
+    /// True once the imminent abort was found. The program is stopped for it only once.
     pub(crate) aborting: bool,
     /// True once the breakpoints for MPI programs are inserted.
     pub(crate) watched: bool,

@@ -19,7 +19,7 @@ pub(crate) struct Processes {
     /// The last signal that was passed to the task's own process; `None` if there was none.
     last_signal: Option<String>,
     sight: Sight,
-    /// Remarks on forks and new programs that the front-end has received, so that none is repeated.
+    /// Notices that the front-end receives only once, such as those of forks and new programs.
     said: BTreeSet<String>,
 }
 
@@ -113,7 +113,7 @@ impl Processes {
         std::mem::take(&mut self.other_ended)
     }
 
-    /// True for the first such remark, unless there were too many remarks.
+    /// True for the first such notice, unless there were too many notices.
     pub(crate) fn is_new(&mut self, remark: &str) -> bool {
         self.said.len() < SAID_MAX && self.said.insert(remark.to_owned())
     }

@@ -101,7 +101,7 @@ impl HeldRanks {
         answer
     }
 
-    /// Error of the last query to the launcher's PMIx server about ranks on other hosts; `None` if there is none.
+    /// Error of the last failed query to the launcher's PMIx server about ranks on other hosts; `None` if none failed.
     #[must_use]
     pub fn unasked(&self) -> Option<&PmixError> {
         self.unasked.as_ref()

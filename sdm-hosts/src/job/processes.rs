@@ -30,8 +30,8 @@ pub(super) struct Process {
     pub(super) used_ticks: u64,
     /// The kernel's name for the process, at most 15 bytes.
     pub(super) name: String,
-    /// Command line of the process; `None` for another user's process. Its text is not read, since that user could
-    /// delay the read without limit.
+    /// Command line of the process; `None` for another user's process, and for one of this user that is not `plain`.
+    /// Another user's text is not read, since that user could delay the read without limit.
     pub(super) command: Option<Vec<String>>,
 }
 
@@ -146,7 +146,8 @@ impl Processes {
     }
 }
 
-/// Reads one process; `None` if all its threads have ended, or if it is a kernel thread.
+/// Reads one process; `None` if all its threads have ended, if it is a kernel thread, if its command line is empty, or
+/// if it cannot be read.
 fn read(pid: i32, process: &proc::Process) -> Option<Process> {
     let stat = process.stat().ok()?;
     let is_kernels = stat.flags().unwrap_or(0) & KERNEL_THREAD != 0;

@@ -104,7 +104,7 @@ fn is_fork(processes: &Processes, parent: i32, child: i32) -> bool {
     words(parent) == words(child) && file(parent) == file(child)
 }
 
-/// True for a process in which an MPI library is mapped.
+/// True for a process in which an MPI library is mapped, or whose program is statically linked with MPI.
 fn has_mpi(processes: &Processes, pid: i32) -> bool {
     let process = processes.process(pid);
     let maps = process.maps().unwrap_or_default();

@@ -136,7 +136,8 @@ pub(super) fn folders() -> Vec<PathBuf> {
     folders_of(|variable| std::env::var_os(variable))
 }
 
-/// The folders that the environment variables name, those for the files of PMIx servers first.
+/// The folders that the environment variables name, those for the files of PMIx servers first; then `/tmp` and
+/// `/run/pmix`.
 fn folders_of(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let named = [
         "PMIX_SYSTEM_TMPDIR",

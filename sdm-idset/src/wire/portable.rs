@@ -54,7 +54,7 @@ pub(super) enum Ids<'a> {
     Bits(&'a [u8]),
 }
 
-/// Iterator over the parts of a bitmap. It ends after a part that is truncated or misplaced.
+/// Iterator over the parts of a bitmap. It ends before a part that is truncated or misplaced.
 #[derive(Clone)]
 pub(super) struct Parts<'a> {
     heads: &'a [u8],

@@ -58,7 +58,7 @@ pub enum Direction {
     Received,
 }
 
-/// Maximum number of windows of a process that are examined.
+/// Maximum number of windows of a process that are examined; in MPICH of the array, and of the first block.
 const WINDOWS_MAX: u32 = 64;
 
 /// A communicator, by the handle in a program's calls.

@@ -115,7 +115,8 @@ pub struct OpenMpi<'a> {
 }
 
 impl<'a> OpenMpi<'a> {
-    /// Learns the layout from `MPI_COMM_WORLD` and `MPI_COMM_SELF`; `None` if it is ambiguous.
+    /// Learns the layout from `MPI_COMM_WORLD`, `MPI_COMM_SELF` and, with few ranks, the empty group; `None` if it is
+    /// ambiguous.
     pub fn learn(memory: &'a dyn Memory, objects: OwnObjects) -> Option<Self> {
         Self::learn_many(memory, objects).or_else(|| Self::learn_few(memory, objects))
     }
@@ -198,7 +199,8 @@ impl<'a> OpenMpi<'a> {
         })
     }
 
-    /// The rank of the process in its job, and the size of the job, for jobs of any size; `None` before `MPI_Init`.
+    /// The rank of the process in its job, and the size of the job, for jobs of any size. `None` before `MPI_Init`, and
+    /// if the library has no symbol for its empty group.
     pub fn world(memory: &dyn Memory, objects: OwnObjects) -> Option<(u32, u32)> {
         let (size, rank) = Groups::learn(memory, objects)?.world;
         Some((u32::try_from(rank).ok()?, u32::try_from(size).ok()?))

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sdm_system::look_socket::{TRACER_NAME, connect};
 use sdm_system::proc;
 
-/// Time that all tracers together have to detach.
+/// Time that all tracers together have to detach, and that each has to trace its program again.
 const WAIT: Duration = Duration::from_secs(2);
 
 /// A program from which its tracer has detached. Drop lets the tracer trace it again.

@@ -49,8 +49,8 @@ pub struct Thread {
     pub registers: Registers,
     /// The number of the system call that the thread was in, -1 for none, and its arguments.
     pub system_call: (i64, [u64; 6]),
-    /// The bytes at the futex for which the thread waits; `None` if it waits for none. Those of a mutex name the thread
-    /// that holds it.
+    /// The bytes at the futex for which the thread waits without a timeout; `None` if it waits for none. Those of a
+    /// mutex name the thread that holds it.
     pub lock: Option<[u8; LOCK_BYTES]>,
     /// Memory that was read: the innermost part of the thread's stack, and of other stacks that were requested.
     pub windows: Vec<Window>,

@@ -36,7 +36,8 @@ pub struct StackFrame {
     pub address: u64,
     /// The function; `None` if it has no name.
     pub function: Option<String>,
-    /// The function named by the caller's call instruction; `None` if the frame has a name of its own.
+    /// The function named by the caller's call instruction. It is set only for the frame that the program's innermost
+    /// frame has called, if that has no name or an internal one; otherwise `None`.
     pub called: Option<String>,
     /// The source file without directories; `None` if unknown.
     pub file: Option<String>,

@@ -17,7 +17,8 @@ use crate::module::Modules;
 use crate::snapshot::{Refusal, Snapshot, WINDOW_BYTES_MAX, Wanted, take_all};
 
 /// Maximum number of snapshots of one process for one answer. A stack may be deeper than was read, a thread may have a
-/// second stack, or the process may execute another program meanwhile.
+/// second stack, or the process may execute another program meanwhile. Functions of a Python interpreter are read in a
+/// second snapshot.
 const LOOKS_MAX: usize = 4;
 /// Factor by which more bytes are read of a stack that is deeper than was read.
 const DEEPER: usize = 16;

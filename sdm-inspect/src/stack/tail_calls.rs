@@ -13,7 +13,7 @@ use crate::unwind::Frame;
 const WAY_MAX: usize = 16;
 /// Maximum number of chains that are compared.
 const WAYS_MAX: usize = 64;
-/// Maximum number of calls that are examined for one chain.
+/// Maximum number of calls that are examined for all chains between two frames.
 const CALLS_MAX: usize = 1 << 14;
 
 /// The frames with the tail-calling functions inserted.

@@ -25,7 +25,7 @@ pub(super) struct Detail {
     pub(super) frame: Frame,
     /// Path of the source file; `None` if unknown.
     pub(super) path: Option<String>,
-    /// Number of functions inlined into the frame's function.
+    /// Number of inlined functions at the frame's address that are further inside.
     pub(super) inlined: usize,
 }
 

@@ -21,8 +21,8 @@ pub(super) struct SeparateFile {
 }
 
 impl SeparateFile {
-    /// Finds the debug information of the file at a path: by the build id of both, or by the name in `.gnu_debuglink`.
-    /// With `of_system` the system's directory is searched too. `None` if it is not found.
+    /// Finds the debug information of the file at a path, by the name in `.gnu_debuglink`. With `of_system` the
+    /// system's directory is searched too, first by the build id. `None` if it is not found.
     pub(super) fn of(image: &Image, opened: &Opened, path: &Path, of_system: bool) -> Option<Self> {
         let by_number = image.build_id().and_then(numbered);
         let by_number = by_number.filter(|_| of_system);

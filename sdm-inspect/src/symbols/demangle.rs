@@ -2,7 +2,7 @@
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-/// Maximum length of a shown name, in bytes. A longer name is cut.
+/// Maximum length of a name that is demangled or gets a further prefix, in bytes.
 pub(super) const NAME_BYTES_MAX: usize = 1 << 16;
 
 const OPERATOR: &str = "operator";

@@ -12,7 +12,7 @@ use iced_x86::{
     OpKind, Register, UsedMemory,
 };
 
-/// Number of arguments that are followed: as many as an MPI function has.
+/// Number of arguments that are followed: as many as an MPI function has at most.
 pub const ARGUMENTS: usize = 13;
 /// The registers of the first arguments, by their numbers in instructions.
 const PASSED: [usize; 6] = [7, 6, 2, 1, 8, 9];

@@ -9,7 +9,8 @@ use iced_x86::{
     OpKind, Register,
 };
 
-/// Maximum number of instructions that are followed of one function.
+/// Maximum number of instructions that are followed of one function. An instruction counts again for each frame with
+/// which it is reached.
 const INSTRUCTIONS_MAX: usize = 1 << 14;
 const INSTRUCTION_BYTES_MAX: usize = 15;
 const WORD: i64 = 8;

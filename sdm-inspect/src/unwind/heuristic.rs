@@ -29,8 +29,8 @@ const BEGINS_THREAD: [[u8; 7]; 2] = [
     [0xb8, 0xb3, 1, 0, 0, 0x0f, 5],
     [0xb8, 0x38, 0, 0, 0, 0x0f, 5],
 ];
-/// Bytes from that system call to the place where the new thread leaves the code of both threads: `test`, `jl` of
-/// either size, `je`.
+/// Bytes from the system call that creates a thread to the place where the new thread leaves the code of both threads:
+/// `test`, `jl` of either size, `je`.
 const BYTES_OF_BOTH: [u64; 4] = [0, 3, 5, 9];
 /// Maximum distance of a frame pointer from the stack pointer, in bytes. The memory between is searched for another
 /// return address.

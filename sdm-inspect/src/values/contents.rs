@@ -21,7 +21,7 @@ impl Scope<'_> {
         contents.collect()
     }
 
-    /// The parameters in order, each with its value; `None` if the value is not plain.
+    /// The parameters in order, each with its value; `None` if the value cannot be read.
     pub(crate) fn parameters(&self) -> Vec<(String, Option<Value>)> {
         let locals = self.locals().into_iter();
         let parameters = locals.filter(|local| local.is_parameter);

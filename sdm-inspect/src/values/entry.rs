@@ -18,7 +18,7 @@ pub(super) struct Local {
     pub(super) name: String,
     pub(super) offset: UnitOffset,
     pub(super) is_parameter: bool,
-    /// Number of enclosing blocks.
+    /// Nesting depth of the variable's entry, which grows with each enclosing block.
     depth: isize,
 }
 
@@ -172,8 +172,8 @@ impl Scope<'_> {
             .any(|local| names.contains(&local.name))
     }
 
-    /// The entries that enclose this function, outermost first. In Fortran these include the host of a contained
-    /// procedure.
+    /// The entries of the functions that enclose this function, outermost first. In Fortran these include the host of a
+    /// contained procedure.
     pub(crate) fn hosts(&self) -> Vec<UnitOffset> {
         let mut hosts: Vec<(isize, UnitOffset)> = Vec::new();
         let mut entries = self.unit.entries();

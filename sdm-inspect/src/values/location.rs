@@ -155,7 +155,7 @@ impl Scope<'_> {
         ValueType::from_entry(&entry).ok()?
     }
 
-    /// The first `count` bytes at a location; `None` if they cannot be read.
+    /// The first `count` bytes at a location, at most [`BYTES_MAX`]; `None` if they cannot be read.
     pub(super) fn bytes(&self, place: &Storage, count: u64) -> Option<Vec<u8>> {
         let length = usize::try_from(count.min(BYTES_MAX)).ok()?;
         match place {

@@ -7,9 +7,9 @@ use super::value::{Number, ObjectValue, Value};
 
 /// Maximum number of typedefs, qualifiers and nested parts of a type.
 const HOPS_MAX: usize = 32;
-/// Maximum number of entries of a type that are examined.
+/// Maximum number of direct children of an entry that are examined.
 const ENTRIES_MAX: usize = 1 << 16;
-/// Maximum nesting depth of anonymous members.
+/// Maximum nesting depth of anonymous members and base classes.
 const DEPTH_MAX: usize = 8;
 const POINTER_BYTES: u64 = 8;
 
@@ -153,7 +153,8 @@ impl Scope<'_> {
         })
     }
 
-    /// Loads the value of a variable; `None` if it cannot be read. A variable that is not a scalar stays an object.
+    /// Loads the value of a variable. An array becomes a pointer to its first element, and a structure stays an object.
+    /// `None` if it cannot be read, for an array of several dimensions, and for a float or character.
     pub(super) fn load(&self, object: Object) -> Option<Value> {
         let (kind, tag) = self.bare(object.kind)?;
         match tag {
@@ -202,7 +203,7 @@ impl Scope<'_> {
         }
     }
 
-    /// The value of an enumerator that is declared in the unit; `None` if there is none of this name.
+    /// The value of an enumerator that is declared at the top level of the unit; `None` if there is none of this name.
     pub(super) fn enumerator(&self, name: &str) -> Option<i128> {
         let root = self.unit.header.root_offset();
         let kinds = self.children(root).into_iter();
@@ -253,7 +254,7 @@ impl Scope<'_> {
         })
     }
 
-    /// The member of a structure with this name; `None` if there is none.
+    /// The member of a structure with this name; `None` if there is none, and for a static member or a bit field.
     pub(super) fn member(&self, of: &ObjectValue, name: &str) -> Option<Object> {
         self.member_within(&of.0, name, 0)
     }

@@ -25,7 +25,7 @@ pub(crate) struct Number {
     /// Size of the number's type, in bytes.
     pub(super) bytes: u64,
     pub(super) is_unsigned: bool,
-    /// Name of the enumerator with this value; `None` for a plain number.
+    /// Name of the enumerator with this value, or `true` or `false` for a truth value; `None` for a plain number.
     pub(crate) name: Option<String>,
 }
 

@@ -25,7 +25,7 @@ const COMPLAINTS_MAX: usize = 20;
 const VALUE: &str = "sdm-value ";
 const STEP_END: &str = "sdm-step";
 
-/// The steps to `MPIR_Breakpoint`: gdb commands that run the launcher, and an expression that is not 0 after success.
+/// The steps to `MPIR_Breakpoint`: gdb commands that run the launcher, and an expression that is 1 after success.
 const STEPS: [(&str, &str); 3] = [
     // gdb attaches by an option of its start.
     ("handle all nostop noprint pass", "$pc != 0"),
@@ -69,7 +69,7 @@ pub(super) struct Gdb {
     gate: Option<AttachPipe>,
     /// Index of the present step.
     step: usize,
-    /// True once the expression of the present step was not 0.
+    /// True once the expression of the present step was 1.
     is_true: bool,
     complaints: Vec<String>,
 }

@@ -6,8 +6,8 @@
 //! - A TERMINATED job restarts only by PENDING: Slurm's `scontrol requeue` also applies to ended jobs, and a
 //!   requeued job stays pending for its delay. A job in ERROR has not started: its error can be cleared, so that it
 //!   has any state at the next query.
-//! - A job that has run becomes STARTED only by PENDING.
-//! - A process that has ended stays ended, and one that has begun does not begin again.
+//! - A job that has run becomes STARTED only by PENDING or UNKNOWN.
+//! - A process that has ended stays ended. One that has begun begins again only by UNKNOWN.
 //! - Machines, queues and nodes may have any state that their manager reports.
 
 use crate::attribute;

@@ -116,7 +116,7 @@ pub(super) fn number(rest: &mut Cursor<'_>, command: &str) -> Result<u32, Comman
     }
 }
 
-/// Splits at the first `if` that is a word of its own.
+/// Splits at the first `if` that is a word of its own, also if a `(` follows it at once.
 fn split_condition(text: &str) -> (&str, Option<&str>) {
     let mut from = 0;
     while let Some(found) = text[from..].find("if") {

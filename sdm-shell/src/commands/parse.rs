@@ -61,7 +61,8 @@ pub(super) fn command(rest: &mut Cursor<'_>) -> Result<(&'static Spec, UserComma
     Ok((spec, command))
 }
 
-/// A line with the command's full name and without the target set: `[0-3] c &` becomes `continue &`.
+/// A line with the command's full name and without the target set: `[0-3] c &` becomes `continue &`. A line without a
+/// known command is only trimmed.
 #[must_use]
 pub fn spelled_out(line: &str) -> String {
     let mut rest = Cursor::new(line);

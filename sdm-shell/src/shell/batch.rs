@@ -26,7 +26,7 @@ const TURN: Duration = Duration::from_secs(1);
 /// Time without output and stops after which a checked program is diagnosed for the first time. Twice as long passes
 /// before each further time.
 const QUIET: Duration = Duration::from_secs(5);
-/// Maximum of that time.
+/// Maximum time without output and stops before a checked program is diagnosed again.
 const QUIET_MAX: Duration = Duration::from_secs(60);
 
 /// The actions of a batch run at a crash or a hang, and the limits that define a hang.
@@ -34,7 +34,7 @@ const QUIET_MAX: Duration = Duration::from_secs(60);
 pub struct Batch {
     /// Commands to carry out at the first crash or abort.
     pub on_crash: Vec<String>,
-    /// Commands to run when a time limit is reached.
+    /// Commands to run when a time limit is reached, or when it is proved that ranks cannot go on.
     pub on_timeout: Vec<String>,
     /// Time limit for the whole run. None: no limit.
     pub time_limit: Option<Duration>,
@@ -104,7 +104,7 @@ enum BatchEnd {
     Ended,
     /// Tasks that a signal has ended or is about to end.
     Crashed(IdSet),
-    /// A time limit is reached: a sentence for a person.
+    /// A time limit is reached, or SIGUSR1 has announced one: a sentence for a person.
     TimedOut(String),
     /// The diagnosis has proved that ranks cannot go on.
     Stuck(Box<Diagnosis>),
@@ -116,7 +116,7 @@ enum BatchEnd {
     Over,
 }
 
-/// Runs all tasks to their end. At the first crash or a time limit it carries out the commands for that
+/// Runs all tasks to their end. At the first crash, a time limit or a proved hang it carries out the commands for that
 /// case, and ends. The exit code tells the outcome.
 pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending {
     if report::writes_report(session) {
@@ -337,7 +337,7 @@ fn too_long(
     ))
 }
 
-/// Shows all errors in the use of MPI together.
+/// Shows the errors in the use of MPI together: their number, and the first [`MPI_ERRORS_SHOWN_MAX`].
 fn tell_mpi_errors(session: &SessionHandle) {
     let all = session.reporting(|reporting| reporting.recorder.mpi_errors().to_vec());
     if all.is_empty() {
@@ -356,7 +356,7 @@ fn tell_mpi_errors(session: &SessionHandle) {
     }
 }
 
-/// Carries out all lines, even if one fails.
+/// Carries out all lines, even if one fails, unless the session is over.
 async fn carry_out_all(session: &SessionHandle, origin: &str, lines: &[String]) {
     for text in lines {
         if session.is_over() {

@@ -104,7 +104,7 @@ impl Look {
         self.has_failed
     }
 
-    /// Reads the stacks of all tasks. None if there are none, or the user has interrupted it.
+    /// Reads the stacks of all tasks. None if a query gave no result, for example because the user has interrupted it.
     pub(super) async fn take(&mut self, session: &SessionHandle) -> Option<Gathered> {
         let mut gathered = Gathered::default();
         if !self.free.is_empty() {

@@ -229,15 +229,15 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.block_on(script::run_lines(&session, source))
     }
 
-    /// Runs all tasks to their end. At the first crash or a time limit it carries out the commands for that
-    /// case, and ends. The exit code tells the outcome.
+    /// Runs all tasks to their end. At the first crash, a time limit or a proved hang it carries out the commands for
+    /// that case, and ends. The exit code tells the outcome.
     pub fn run_batch(&mut self, batch: &Batch) -> Ending {
         let session = self.handle.clone();
         self.block_on(batch::run_batch(&session, batch))
     }
 
-    /// Stops all tasks and, if a report is written, reads their state for it, also after a signal that
-    /// requests the end.
+    /// Stops all tasks that have a gdb and, if a report is written, reads the state of all tasks for it. With a report
+    /// this is also done after a signal that requests the end.
     pub fn look_back(&mut self) {
         let session = self.handle.clone();
         self.block_on(report::look_back(&session, report::Values::Now));

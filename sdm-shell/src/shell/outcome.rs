@@ -107,8 +107,8 @@ fn code_of_the_end(session: &SessionHandle) -> (u8, Option<String>) {
     }
 }
 
-/// The exit code of `sdm`, and its reason, for a successful program each of whose ranks was an MPI job of its own.
-/// None for other programs.
+/// The exit code of `sdm`, and its reason, for a successful program some of whose ranks did not find the MPI job of
+/// their launcher. None for other programs.
 fn isolated(session: &SessionHandle) -> Option<(u8, Option<String>)> {
     let isolated = session.read(|model| model.job.isolated.clone());
     let who = Names::ranks().label(&isolated, 60);
@@ -116,8 +116,8 @@ fn isolated(session: &SessionHandle) -> Option<(u8, Option<String>)> {
     (!isolated.is_empty()).then_some((ISOLATED, Some(why)))
 }
 
-/// The exit code of `sdm` for a program that ended well but used MPI wrongly, with the reason; 0 without a reason for
-/// one that did not.
+/// The exit code of `sdm`, with the reason, for a program that ended well but used MPI wrongly, or that was checked but
+/// never began MPI. 0 without a reason for other programs.
 fn misused(session: &SessionHandle) -> (u8, Option<String>) {
     let count = session.reporting(|reporting| reporting.recorder.mpi_errors().len());
     let unchecked = session.read(|model| {
@@ -137,7 +137,8 @@ fn misused(session: &SessionHandle) -> (u8, Option<String>) {
     }
 }
 
-/// 128 plus the signal's number, as in a shell. Real-time signals are named by their numbers: SIG34.
+/// 128 plus the signal's number, as in a shell; [`ABORTED`] for an unknown signal. Real-time signals are named by
+/// their numbers: SIG34.
 fn code_of(signal: &str) -> u8 {
     const SIGNAL_MAX: u8 = 64;
     let named = signal.parse::<Signal>().map(|signal| signal as u8).ok();

@@ -19,16 +19,16 @@ use super::model::goal::Goal;
 
 /// Minimum interval between two updates of the view: more than thirty frames a second are not perceived.
 const PERIOD: Duration = Duration::from_millis(33);
-/// Maximum number of callers that are searched for a frame with source.
+/// Maximum number of frames of a stack, from the innermost one, in which a caller with source is searched.
 const CALLERS_MAX: u32 = 64;
-/// Number of source lines to request around the current one, if the file is not on this machine.
+/// Number of source lines to request before the current one, and after it, if the file is not on this machine.
 const LINES_AROUND: u32 = 100;
 /// The command name that the status line shows while the query is under way.
 const SAID: &str = "look";
 /// Reason why there are no variables and no source where gdb is attached to no task in focus.
 const NOT_ATTACHED: &str = "gdb is not attached: these ranks keep running. A command that needs gdb attaches it; press p to stop them";
 
-/// The time of the view's next update. None while nothing has changed.
+/// The time of the view's next update. None while nothing has changed, or if the view shows no overview.
 pub(super) fn due(session: &SessionHandle) -> Option<Instant> {
     if !session.shared().view.borrow().wants_board() {
         return None;
@@ -90,7 +90,7 @@ pub(super) async fn look(session: &SessionHandle) {
     });
 }
 
-/// Sends all queries at once, and waits for the answers.
+/// Sends all queries but those for the source at once, and waits for the answers. The source is queried afterwards.
 async fn sight(session: &SessionHandle) -> Sight {
     let silent = session.read(|model| model.tasks.silent().clone());
     let standing = session.standing().difference(&silent);

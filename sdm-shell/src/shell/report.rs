@@ -125,8 +125,8 @@ pub(super) async fn write_report_to(session: &SessionHandle, file: &str) -> Verd
     }
 }
 
-/// Stops all tasks and, if a report is written, reads their state for it, also after a signal that requests
-/// the end.
+/// Stops all tasks that have a gdb and, if a report is written, reads the state of all tasks for it. With a report
+/// this is also done after a signal that requests the end.
 pub(super) async fn look_back(session: &SessionHandle, values: Values) {
     let over = session.edit(|model| model.over.take());
     let asked_to_end = matches!(over, Some(Over::Terminated(_)));
@@ -201,7 +201,7 @@ async fn look(session: &SessionHandle, values: Values) {
     });
 }
 
-/// The stacks of crashed tasks, in the order in which the crashes were reported.
+/// The stacks of crashed tasks, at most [`LOOKS_MAX`]; those of the first reported crash come first.
 async fn looks_at_crashed(session: &SessionHandle) -> Vec<Look> {
     let mut rows = session.read(|model| model.tasks.rows_of(&model.tasks.about_to_crash()));
     let first = session.reporting(|reporting| reporting.recorder.first_crash().cloned());

@@ -13,7 +13,7 @@ use nix::unistd::geteuid;
 use super::{check_plain, foreign, is_handed_over, is_own, look, random_word};
 use crate::owner::others_may_write;
 
-/// Maximum number of names tried for a new file.
+/// Maximum number of further names tried for a new file, after the first.
 const NAMES_MAX: u32 = 16;
 
 /// Writes a file that only this user can read, atomically: until the end the earlier file stays. A replaced file of
@@ -67,7 +67,7 @@ impl NewFile {
         })
     }
 
-    /// The permissions of the file to replace; `None` if there is none, or if it is another user's.
+    /// The permissions of the file to replace; `None` if there is none, or if it is a link or another user's.
     fn own_mode(&self) -> Option<u32> {
         let own = |it: &&Metadata| it.is_file() && it.uid() == geteuid().as_raw();
         Some(self.before.as_ref().filter(own)?.mode() & 0o777)
@@ -115,8 +115,8 @@ pub enum Writing {
 /// yet, as [`replace`] requires.
 ///
 /// # Errors
-/// The path is not that of a file, or the file belongs to another user. In a directory to which others may write, also
-/// if the path is a link or the file has a second name.
+/// The path is not that of a file, or the file belongs to another user. In a directory that another user owns or may
+/// write to, also if the path is a link or the file has a second name.
 pub fn open_to_write(path: &Path, writing: Writing) -> io::Result<File> {
     let mut options = OpenOptions::new();
     match writing {

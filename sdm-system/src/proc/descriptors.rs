@@ -15,7 +15,7 @@ impl Process {
     }
 
     /// The inode number of the socket behind a descriptor, as in the kernel's socket tables; `None` if the descriptor
-    /// is no socket.
+    /// is no socket or cannot be read.
     #[must_use]
     pub fn socket(&self, number: u64) -> Option<u64> {
         let name = self.descriptor(number).ok()?;

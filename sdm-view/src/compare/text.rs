@@ -2,7 +2,8 @@
 
 /// Maximum number of characters of one text that are compared.
 pub(super) const CHARACTERS_MAX: usize = 1 << 16;
-/// Length of a printed text from which its first differing character is named.
+/// Maximum length of a printed text that is compared as a whole, in bytes. In a longer one the first differing
+/// character is named.
 const SHOWN_MAX: usize = 100;
 
 /// The difference between two long texts.
@@ -47,7 +48,8 @@ pub(super) fn difference(reference: &str, value: &str) -> Option<TextDifference>
     })
 }
 
-/// The characters of a printed text, escaped as gdb does. None for other values.
+/// The characters of a printed text, escaped as gdb does. None for other values, and for more than [`CHARACTERS_MAX`]
+/// characters.
 fn characters(text: &str) -> Option<Vec<&str>> {
     let mut rest = behind_address(text);
     let mut found = Vec::new();

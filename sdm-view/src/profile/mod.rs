@@ -35,11 +35,11 @@ pub struct Profile {
     pub elapsed: Duration,
     /// Number of samples, summed over all tasks.
     pub looks: u64,
-    /// Number of times that a helper thread of a runtime was left out.
+    /// Number of times that a thread was left out, as a helper of a runtime or for lack of room.
     pub helpers: u64,
     /// Time that tasks were stopped for samples, summed over all tasks, in microseconds.
     pub stood_us: u64,
-    /// Maximum of that time over single tasks, in microseconds.
+    /// Upper bound of the time that a single task was stopped, in microseconds: the sum of the maxima of all reports.
     pub stood_most_us: u64,
     /// Maximum time of one sample, in microseconds.
     pub longest_us: u64,
@@ -72,7 +72,7 @@ pub struct ProfileClass {
     pub times: u64,
     /// Number of samples of the class in total.
     pub all: u64,
-    /// Number of distinct call stacks, regardless of lines.
+    /// Number of distinct call stacks. Stacks that differ only in their lines are distinct here.
     pub places: usize,
 }
 

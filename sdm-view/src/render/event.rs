@@ -134,7 +134,8 @@ fn reason(reason: &StopReason) -> Option<String> {
     })
 }
 
-/// The text of a sanitizer's finding: `AddressSanitizer: heap-buffer-overflow, read of 4 bytes`.
+/// The text of a finding of a sanitizer, of Valgrind or of the MPI check:
+/// `AddressSanitizer: heap-buffer-overflow, read of 4 bytes`.
 fn found(finding: &Finding) -> String {
     let Finding { tool, kind, access } = finding;
     let access = access.map_or_else(String::new, |access| {

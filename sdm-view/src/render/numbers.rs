@@ -160,7 +160,8 @@ fn bars(histogram: &Histogram) -> Vec<String> {
     rows.collect()
 }
 
-/// A number with six significant digits.
+/// The text of a number, with at most five digits behind the point and six significant ones. From 100,000 up to 1e9 it
+/// is a whole number with all its digits.
 pub(super) fn short(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {

@@ -14,7 +14,7 @@ use crate::item::{Happening, Item, Problem, View};
 use crate::overview::{Overview, Printed};
 use crate::readable;
 
-/// Maximum number of simultaneous events that are shown.
+/// Maximum number of simultaneous events that only report a new state and are shown.
 const HAPPENED_MAX: usize = 16;
 
 /// An output for text: a terminal, a file, a test.
@@ -60,7 +60,8 @@ pub trait Screen {
 pub struct TextView<S> {
     screen: S,
     names: Names,
-    /// Number of events of the current group so far, including those not shown. None outside a group.
+    /// Number of events of the current group so far that only report a new state, including those not shown. None
+    /// outside a group.
     in_group: Option<usize>,
     /// The tasks of those events of the group that were not shown.
     folded: Vec<IdSet>,

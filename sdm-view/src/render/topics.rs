@@ -18,7 +18,7 @@ pub fn amount(bytes: u64) -> String {
     }
 }
 
-/// Maximum number of rows that are shown.
+/// Maximum number of rows that are shown, except of `info sets`.
 const ROWS_MAX: usize = 32;
 
 /// The lines of `info sets`: the named sets.
@@ -38,7 +38,7 @@ pub(super) fn sets(page: &Page<'_>, rows: &[SetRow]) -> Vec<String> {
     columns(page, cells.collect())
 }
 
-/// The memory use of tasks in total, and of the task that uses the most.
+/// The memory use of tasks in total, and of the tasks that use the most.
 pub(super) fn usage(page: &Page<'_>, tasks: &IdSet, usage: &TotalUsage) -> Vec<String> {
     let all = amount(usage.resident_bytes);
     let said = match usage.count {

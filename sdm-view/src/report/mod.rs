@@ -46,7 +46,7 @@ pub struct Report {
     pub tasks: IdSet,
     /// The names of tasks.
     pub names: Names,
-    /// The program and its arguments. Empty if tasks were attached to.
+    /// The program and its arguments; `:` separates several programs. Empty if tasks were attached to.
     pub program: Vec<String>,
     /// The end of the session. None while the session runs.
     pub end: Option<End>,
@@ -62,7 +62,7 @@ pub struct Report {
     pub diagnosis: Option<Diagnosis>,
     /// The stacks of all tasks that were stopped; None if they were not read.
     pub stacks: Option<MergedStacks>,
-    /// The stacks with variables of tasks with rare call stacks.
+    /// The stacks with variables of tasks with rare call stacks, or of all if there are few call stacks.
     pub outliers: Vec<Look>,
     /// The output of the program, grouped by tasks with equal output.
     pub output: Vec<OutputClass>,

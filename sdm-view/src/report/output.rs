@@ -43,7 +43,7 @@ pub struct OutputClass {
     pub lines: Vec<OutputLine>,
     /// True if all of the tasks printed all lines. Otherwise each line names its tasks.
     pub same: bool,
-    /// Number of lines that were left out, after the first `head` lines.
+    /// Number of lines of all classes together that were left out, after the first `head` lines.
     pub left_out: u64,
     /// Number of lines before those left out.
     pub head: usize,

@@ -19,7 +19,7 @@ const MOMENTS_MAX: usize = 250;
 const COMMANDS_BYTES_MAX: usize = 128 << 10;
 /// Maximum number of errors in the use of MPI that are kept.
 const MPI_ERRORS_MAX: usize = 1000;
-/// Maximum number of groups of lost tasks.
+/// Maximum number of groups of lost tasks, and of texts about missing answers.
 const LOST_MAX: usize = 64;
 /// Width of the recorded output of commands, in characters.
 const COMMANDS_WIDTH: usize = 120;

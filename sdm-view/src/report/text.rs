@@ -25,7 +25,7 @@ const SCREEN: Style = Style {
     rows: STACKS_MAX,
 };
 
-/// The report as text of at most 52 lines of at most 100 characters.
+/// The report as text of at most 54 lines of at most 100 characters.
 #[must_use]
 pub fn text(report: &Report) -> String {
     let mut lines = vec![format!("sdm report: {}", report.outcome())];

@@ -28,7 +28,7 @@ const STATUS_LEAST: usize = 12;
 /// A line that was typed before its prompt was shown.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TypedLine {
-    /// A line including its terminator.
+    /// A line without its terminator.
     Line(String),
     /// Ctrl-D on an empty line.
     End,
@@ -99,7 +99,7 @@ impl Typed {
         self.lock().line.bytes = text.as_bytes().to_vec();
     }
 
-    /// Reads typed keys while a status line is shown. Never returns.
+    /// Reads typed keys from the first status line until [`Typed::end`], also while none is shown. Never returns.
     fn read(&self) {
         let stdin = io::stdin();
         loop {

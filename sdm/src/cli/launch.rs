@@ -190,7 +190,8 @@ impl TreeArgs {
         }
     }
 
-    /// A session of `servers` servers on this machine, one task each, with gdb, in a tree of this shape.
+    /// A session of `servers` servers on this machine, with gdb, in a tree of this shape. A server has one task unless
+    /// `--tasks-per-server` is given.
     #[must_use]
     pub fn session(&self, servers: u32) -> SessionConfig {
         SessionConfig {

@@ -1,4 +1,4 @@
-//! Options of the commands on running processes: `sdm attach`, `stacks`, `profile` and `diagnose`.
+//! Options of the commands on running processes: `sdm attach`, `web`, `stacks`, `profile` and `diagnose`.
 
 use std::path::PathBuf;
 

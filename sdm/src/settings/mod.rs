@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
-/// Options about the subject of a command, which cannot be set.
+/// Options that cannot be set: they are about the subject of a command, or are meant for a single call of it.
 const NO_SETTINGS: [&str; 16] = [
     "bundle",
     "help",

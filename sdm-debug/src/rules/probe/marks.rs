@@ -16,7 +16,7 @@ pub struct Marks {
     pub outer_changed: IdSet,
     /// Tasks whose stack could not be read to its end.
     pub partial: IdSet,
-    /// Tasks that did not run on a processor and wait in no system call.
+    /// Tasks that hardly ran on a processor and wait in no system call but `sched_yield`.
     pub starved: IdSet,
     /// Tasks whose MPI call could not be tracked, so that it may have returned.
     pub unfollowed: IdSet,

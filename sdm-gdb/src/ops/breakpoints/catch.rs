@@ -33,7 +33,7 @@ pub(crate) async fn insert(gdb: &Gdb, spec: CatchSpec) -> Result<Reply, Failure>
 /// The arguments of gdb's `catch` for this event.
 ///
 /// # Errors
-/// A name has characters that gdb's command line would not take for one.
+/// A name has characters that gdb's command line would not take for one, or a pattern has several lines.
 pub(super) fn words(event: &CatchEvent) -> Result<String, Failure> {
     let with = |name: &str, list: &[String]| {
         let mut text = name.to_owned();

@@ -225,7 +225,7 @@ pub(crate) async fn delete_ended(gdb: &Gdb) {
     }
 }
 
-/// Reports why a condition cannot be evaluated, once for each reason.
+/// Reports why a condition cannot be evaluated, unless the same reason was reported last.
 fn complain(gdb: &Gdb, number: u32, condition: &str, why: &str) {
     let is_new = {
         let mut state = gdb.edit();

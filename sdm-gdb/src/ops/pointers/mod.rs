@@ -1,5 +1,5 @@
-//! Rewrites Fortran expressions for gdb: pointers evaluate to their targets, and components of classes have their plain
-//! names.
+//! Rewrites expressions of Fortran and Rust for gdb. In Fortran pointers evaluate to their targets, and components of
+//! classes have their plain names. In Rust indices give the elements.
 //!
 //! gdb takes pointers and allocatable scalars for addresses: `count + 1` is the next address, `count == 4` never holds,
 //! and `count = 7` changes the pointer itself. It does not know `self%id` of a class. So functions in gdb's Python stand

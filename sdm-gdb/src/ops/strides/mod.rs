@@ -57,7 +57,8 @@ pub(super) async fn refuse_in(gdb: &Gdb, command: &Command) -> Result<(), Failur
     refuse_parts(gdb, "", &text, is_valued).await
 }
 
-/// Fails if an expression, which gdb gets with the values of its names, has a section of an array that gdb reads wrong.
+/// Fails if an expression, which gdb gets with the values of its names, has an element or a section of an array that
+/// gdb reads wrong.
 pub(super) async fn refuse(gdb: &Gdb, place: &str, expression: &str) -> Result<(), Failure> {
     refuse_parts(gdb, place, expression, pointers::has_names(expression)).await
 }

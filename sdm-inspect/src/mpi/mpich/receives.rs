@@ -31,7 +31,7 @@ const RANKS: u64 = 0xffff;
 const OF_ONE_RANK: u64 = 0xffff_ffff_9000_0000;
 const OF_ONE_TAG: u64 = 0x0fff_ffff;
 const NEVER: u64 = 0x6000_0000;
-/// Maximum number of communicators, and of requests, that are examined.
+/// Maximum number of communicators, and of requests, that are examined: of the array, and of the first block.
 const COMMUNICATORS_MAX: u32 = 256;
 const REQUESTS_MAX: u32 = 256;
 /// Maximum number of UCX receives that are examined. Each of them has a reference to the same worker, which can be any

@@ -263,7 +263,7 @@ impl OpenMpi<'_> {
     }
 }
 
-/// True if a module begins with function pointers that are all in one library. The first one may be null.
+/// True if the words [`FUNCTIONS`] of a module are function pointers that are all in one library.
 fn begins_with_functions(module: &Piece) -> bool {
     let functions = FUNCTIONS.map(|at| module.word(at * WORD));
     let (Some(least), Some(most)) = (functions.clone().min(), functions.clone().max()) else {

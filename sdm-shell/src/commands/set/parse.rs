@@ -6,9 +6,9 @@ use sdm_idset::{ID_MAX, IdSet, Stride, TaskId};
 
 use super::{Node, Operator, SetExpr, SetName, Until};
 
-/// Maximum length of a set's text, in bytes.
+/// Maximum length in bytes of a text that is a set as a whole.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-/// Maximum nesting depth of parentheses in a set.
+/// Maximum nesting depth of parentheses and `!` in a set.
 const DEPTH_MAX: u32 = 32;
 /// Maximum number of elements of one set.
 const ELEMENTS_MAX: u32 = 8192;

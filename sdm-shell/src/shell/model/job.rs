@@ -290,7 +290,7 @@ impl Model {
         self.show(Item::Notice(format!("the {what} gone: {why}{then}")));
     }
 
-    /// True if all programs and their launcher have ended, and none by a signal.
+    /// True if the launcher has ended, and all programs have exited without a signal.
     fn has_come_to_its_end(&self) -> bool {
         let exited = |state: &TaskState| matches!(state, TaskState::Exited(_));
         matches!(self.job.launcher, Launcher::Ended { .. })

@@ -151,7 +151,7 @@ impl Notices {
         items
     }
 
-    /// Takes all events of tasks.
+    /// Takes all events of tasks, and the results of completed commands.
     pub(crate) fn take_happened(&mut self) -> Vec<Item> {
         self.first = None;
         self.newest = None;

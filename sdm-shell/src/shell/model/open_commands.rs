@@ -194,7 +194,7 @@ impl OpenCommands {
     }
 
     /// Notes that no caller waits for a command any more, so that its result is shown when it is complete.
-    /// Returns false if it is complete.
+    /// Returns false if it is complete or not open.
     pub(crate) fn leave_unattended(&mut self, id: CommandId) -> bool {
         match self.open.get_mut(&id) {
             Some(open) if !open.complete => {

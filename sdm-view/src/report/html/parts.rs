@@ -9,7 +9,7 @@ use crate::render::{printable, sentence, stack_frame};
 use crate::report::places::places as places_of;
 use crate::report::{Look, OutputClass, OutputLine, Report};
 
-/// Maximum number of rows of the tables of states and places.
+/// Maximum number of rows of the tables of folded states and of places, and of the list of findings.
 const ROWS_MAX: usize = 60;
 /// Maximum number of states that are shown expanded.
 const STATES_MAX: usize = 8;
