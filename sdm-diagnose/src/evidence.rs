@@ -240,7 +240,7 @@ impl<'a> Evidence<'a> {
             match argument.known {
                 Known::Source => {}
                 Known::Callee => notes.push("from debug information"),
-                Known::Kept => notes.push("from the registers of the call"),
+                Known::Kept => notes.push("from the registers or the stack of the call"),
             }
             facts.push(match notes.is_empty() {
                 true => format!("{word} {value}"),
