@@ -97,7 +97,8 @@ impl Top {
         Layout::vertical(parts).areas(area)
     }
 
-    /// The parts of the view with their areas. In the linear style, only the one with the keyboard focus.
+    /// The parts of the view with their areas. In the linear style, only the one with the keyboard focus; below the
+    /// list of the process view, the attributes too.
     pub(crate) fn parts(&self, body: Rect) -> Vec<(Part, Rect)> {
         let two = |layout: Layout| {
             let [first, second] = layout.areas(body);
@@ -364,7 +365,8 @@ impl Top {
         }
     }
 
-    /// The overlay in front of the view: its title, lines, and the index of the selected line. None without an overlay.
+    /// The overlay in front of the view: its title, lines, and the index of the selected line. None without an overlay,
+    /// and for a line that is typed at the bottom.
     fn over_lines(&self) -> Option<(String, Vec<String>, Option<usize>)> {
         Some(match &self.over {
             Overlay::Help => {

@@ -230,7 +230,7 @@ pub(crate) fn processes(facts: &Facts, job: &(String, String)) -> Vec<Row> {
     alike.map(row).collect()
 }
 
-/// Run time of a job so far or in total, in seconds. None if it has not begun.
+/// Run time of a job so far or in total, in seconds. None if it has not begun, or if its state or times are not known.
 fn elapsed(job: &Item, now: u64) -> Option<u64> {
     let start = job
         .number(id::START_TIME)

@@ -1,4 +1,4 @@
-//! Colours and signs of states. Each state has a distinct sign, so that colour is never required.
+//! Colours and signs of states. The states of a kind of element have distinct signs, so that colour is never required.
 
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};

@@ -304,7 +304,8 @@ impl Top {
         self.changed = true;
     }
 
-    /// Updates the cells that change with time. Returns true if one of them is visible.
+    /// Updates the cells that change with time. Returns true if the table of the current view has changed; for the
+    /// process view, that of the jobs.
     fn fill_aged(&mut self) -> bool {
         let managers = self.filtered(rows::managers(&self.facts, self.now), View::Managers);
         let managers = self.managers.fill(rows::MANAGERS, managers);

@@ -1,8 +1,8 @@
 //! Exit codes of `sdm` that are not the program's own. The table of docs/reference.md has each.
 
-/// All tasks exited with 0, but no use of MPI was checked, which was asked for.
+/// All tasks exited with 0, but the requested check of the use of MPI has checked nothing: no task has begun MPI.
 pub const UNCHECKED: u8 = 117;
-/// All tasks exited with 0, but their MPI did not find the job.
+/// All tasks exited with 0, but the MPI of some of them did not find the job.
 pub const ISOLATED: u8 = 118;
 /// All tasks exited with 0, but MPI was used wrongly.
 pub const MISUSED: u8 = 119;

@@ -54,7 +54,8 @@ impl Gate {
         Ok(format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict"))
     }
 
-    /// Checks that the request is addressed to this machine, and that no page of another server has sent it.
+    /// Checks that the request is addressed to this machine, and that no page of another server has sent it. A link to
+    /// the path of [`Gate::path`] may be on any page.
     pub(crate) fn check_sender(request: &Request) -> Result<(), RequestError> {
         let name = match request.host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|it| it.is_ascii_digit()) => name,

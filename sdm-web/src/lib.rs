@@ -2,8 +2,8 @@
 //!
 //! A [`Site`] answers the requests of a connection ([`serve`]). It serves the page's own files, and the session's
 //! records as server-sent events. It passes the lines that a user types on as [`Deed`]s. A [`Gate`] decides which
-//! browsers are admitted. [`News`] holds the records until each page has them. A [`WebView`] makes the records from the
-//! items that the session shows.
+//! browsers are admitted. [`News`] keeps the newest records for the pages, up to a size limit. A [`WebView`] makes the
+//! records from the items that the session shows.
 //!
 //! This crate opens no socket, starts no thread and runs no command. The caller provides the streams, and carries out
 //! the actions.
@@ -28,7 +28,7 @@ pub use view::WebView;
 /// action.
 ///
 /// # Panics
-/// If a request without a secret has another response than an error.
+/// If a request without a secret causes an action, or has another response than an error.
 pub fn fuzz_request(bytes: &[u8]) {
     request::fuzz(bytes);
     let gate = Gate::draw().expect("the kernel has random numbers");

@@ -25,8 +25,8 @@ pub(crate) struct Request {
     /// The `Origin` header: scheme, host and port of the page that has sent the request. None if the browser sends no
     /// such header.
     pub(crate) origin: Option<String>,
-    /// The `Sec-Fetch-Site` header: the relation of that page to this server, such as `same-origin` or `none`. None if
-    /// the browser sends no such header.
+    /// The `Sec-Fetch-Site` header: the relation of the page that has sent the request to this server, such as
+    /// `same-origin` or `none`. None if the browser sends no such header.
     pub(crate) site: Option<String>,
     /// The values of all `Cookie` headers, each followed by a semicolon.
     pub(crate) cookies: String,

@@ -84,7 +84,8 @@ impl Sink {
         let _ = self.pass(text.as_bytes());
     }
 
-    /// Prints foreign output unescaped: output of programs that a launcher forwards at the user's request.
+    /// Prints bytes as they are: text that is escaped already, and output of programs that a launcher forwards at the
+    /// user's request.
     ///
     /// # Errors
     /// The output cannot be written.
@@ -167,7 +168,7 @@ pub(crate) fn complain_of_loss(what: impl Display) {
     let _ = FAILED.compare_exchange(0, UNWRITTEN, Ordering::SeqCst, Ordering::SeqCst);
 }
 
-/// Replaces an exit code of the program by the code for lost output, if output was lost.
+/// Replaces an exit code below [`OWN_CODES`], such as the program's, by the code for lost output, if output was lost.
 pub(crate) fn exit_code(code: u8) -> u8 {
     match FAILED.load(Ordering::SeqCst) {
         0 => code,

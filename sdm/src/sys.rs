@@ -157,7 +157,7 @@ pub(crate) fn lead_nowhere(fds: &[RawFd]) {
     }
 }
 
-/// Size of the terminal behind `fd`: columns, and lines. None if it is not a terminal.
+/// Size of the terminal behind `fd`: columns, and lines. None if it is not a terminal, or if its width is not known.
 pub(crate) fn terminal_size(fd: &impl AsRawFd) -> Option<(usize, usize)> {
     let fd: RawFd = fd.as_raw_fd();
     let mut size = libc::winsize {

@@ -10,7 +10,8 @@ pub(crate) const HISTORY: &str = "history";
 /// Maximum size of a file that is read, in bytes.
 const BYTES_MAX: u64 = 64 << 10;
 
-/// The directory `~/.local/state/sdm`, created if missing. None if it does not belong to the user.
+/// The directory `sdm` in `$XDG_STATE_HOME` or, without this variable, `~/.local/state/sdm`; created if missing. None
+/// if it cannot be created, or if it does not belong to this user alone.
 pub(crate) fn folder() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let home = || Some(PathBuf::from(set("HOME")?));

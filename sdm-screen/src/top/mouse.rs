@@ -66,7 +66,7 @@ impl Top {
         }
     }
 
-    /// The part of the view at a position, which gets the keyboard focus. None outside of all parts.
+    /// The part of the view at a position, which gets the keyboard focus if it has keys. None outside of all parts.
     fn part_at(&mut self, body: Rect, at: Position) -> Option<(Part, Rect)> {
         let parts = self.parts(body);
         let found = parts.into_iter().find(|(_, place)| place.contains(at))?;

@@ -5,10 +5,10 @@ use super::table;
 use super::words::{GROUPS, Group};
 use super::{CommandError, PREDEFINED};
 
-/// The text of `help`, or of `help COMMAND`.
+/// The text of `help`, or of `help WORD`: a command, `all`, `sets`, or one of gdb's classes of commands.
 ///
 /// # Errors
-/// The word names no command.
+/// The word names no command and no class.
 pub fn help(command: Option<&str>) -> Result<String, CommandError> {
     match command.map(str::trim) {
         None => Ok(overview()),

@@ -12,7 +12,7 @@ pub(super) type Parse =
 pub(super) struct Spec {
     /// The full name.
     pub(super) name: &'static str,
-    /// Abbreviations of gdb that are not unique prefixes.
+    /// Other names, such as gdb's abbreviations, that are not unique prefixes.
     pub(super) short: &'static [&'static str],
     /// The usage line, at most 33 characters.
     pub(super) usage: &'static str,

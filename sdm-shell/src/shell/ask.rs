@@ -114,9 +114,9 @@ pub(super) async fn settle(session: &SessionHandle, ended: &IdSet) {
     /// Waiting ends after this time without new output. Generous, because a loaded host can take long over
     /// much output.
     const OUTPUT_END_WAIT: Duration = Duration::from_secs(2);
-    /// Waiting ends after this time without events where nothing marks the end of the output: for output carried by a
-    /// launcher, and for tasks that have ended or lost their gdb. A launcher sends no mark, so no condition can be
-    /// waited for. Later output is shown when it arrives.
+    /// Waiting ends after this time where nothing marks the end of the output: for output carried by a launcher, and
+    /// for tasks that have ended or lost their gdb. A launcher sends no mark, so no condition can be waited for. Later
+    /// output is shown when it arrives.
     const QUIET: Duration = Duration::from_millis(20);
     // All that happened is shown together at the end.
     let (ended, attached) = session.edit(|model| {

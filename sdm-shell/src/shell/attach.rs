@@ -88,8 +88,8 @@ pub(super) fn failed_attach(session: &SessionHandle) -> Ending {
     }
 }
 
-/// Attaches to the processes that the session's own launcher holds. Returns false on failure; with
-/// `partial`, only if it could attach to none.
+/// Attaches to the processes that the session's own launcher holds. Returns false on failure; with `partial`, only if
+/// it could attach to none. Returns false also if the session is over.
 pub(super) async fn attach_held(session: &SessionHandle, spec: AttachSpec, partial: bool) -> bool {
     let all = session.all();
     let attached = attach_quietly(session, spec, &all).await.1;

@@ -8,8 +8,8 @@ use super::attach::{among, announce, attach_unannounced};
 use super::look::{Look, LookBy};
 use super::{SessionHandle, notices, run};
 
-/// Attaches to the `first` of these processes, or reads their stacks and has gdb attach when a command
-/// needs it. Returns false if that succeeded for none, or if the user has interrupted it. The other
+/// Attaches to the `first` of these processes, or reads their stacks and has gdb attach when a command needs it.
+/// Returns false if that succeeded for none, if the user has interrupted it, or if the session is over. The other
 /// processes have a server, for `attach SET`.
 pub(super) async fn attach(
     session: &SessionHandle,
@@ -40,8 +40,8 @@ pub(super) async fn attach(
     !there.is_empty() && !session.is_over()
 }
 
-/// Shows the stacks of all processes. Returns the tasks that were read without gdb, and those that gdb is attached to
-/// because they cannot be read without it.
+/// Shows the stacks of the `first` processes that can be read. Returns the tasks that were read without gdb, and those
+/// that gdb is attached to because they cannot be read without it.
 async fn look_first(session: &SessionHandle, spec: &AttachSpec, first: &IdSet) -> (IdSet, IdSet) {
     let mut look = Look::of(spec.clone(), first.clone(), false);
     let Some(mut gathered) = look.take(session).await else {

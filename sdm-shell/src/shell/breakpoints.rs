@@ -156,7 +156,7 @@ pub(super) fn begin_commands(session: &SessionHandle, numbers: &[u32]) -> Verdic
     Verdict::Done
 }
 
-/// Sets the lines between `commands` and `end` as a breakpoint's commands.
+/// Sets the lines between `commands` and `end` as the commands of these breakpoints.
 pub(super) async fn set_commands(
     session: &SessionHandle,
     numbers: &[u32],
@@ -364,7 +364,7 @@ fn only_some(gathered: &Gathered) -> Option<String> {
     })
 }
 
-/// True if no task has a breakpoint's location. gdb then asks whether to make it pending.
+/// True if no task has a breakpoint's location. The user is then asked whether to make it pending, as gdb does.
 fn is_nowhere(gathered: &Gathered) -> bool {
     let mut codes = gathered.failed.iter().map(|(_, failure)| failure.code);
     gathered.ok.is_empty()

@@ -12,7 +12,8 @@ pub enum Control {
     Complete(String, Sender<(usize, Vec<String>)>),
     /// End of input.
     Eof,
-    /// The input line was cleared; there is nothing to do.
+    /// The user pressed Ctrl-C at the prompt, which cleared the input line. An unfinished block or an open question is
+    /// dropped.
     Cleared,
     /// The user pressed Ctrl-C, or SIGINT arrived.
     Interrupt,

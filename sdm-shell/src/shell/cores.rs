@@ -8,7 +8,8 @@ use super::exit::StacksCode;
 use super::{SessionHandle, Verdict, notices};
 use sdm_view::coalesce::Merged;
 
-/// Opens all core files, and shows the positions of their processes. Returns false if none could be opened.
+/// Opens all core files, and shows the positions of their processes. Returns false if none could be opened, or if the
+/// session is over.
 pub(super) async fn open_cores(session: &SessionHandle, spec: CoreSpec) -> bool {
     show_start_of_cores(session, &spec);
     let tasks = tasks_of(&spec);
@@ -26,7 +27,8 @@ pub(super) async fn open_cores(session: &SessionHandle, spec: CoreSpec) -> bool 
     !opened.is_empty() && !session.is_over()
 }
 
-/// Shows the ends of processes and their merged stacks from their core files, `at_once` files at a time.
+/// Reads core files, `at_once` of them at a time. Shows the ends of their processes and the merged stacks when all are
+/// read.
 pub(super) async fn show_cores(
     session: &SessionHandle,
     spec: &CoreSpec,

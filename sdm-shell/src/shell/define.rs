@@ -126,7 +126,8 @@ pub(super) fn show_defined(session: &SessionHandle, name: Option<&str>) -> Verdi
     }
 }
 
-/// A line with gdb's `$argc`, `$arg0` to `$arg9` and `$argv` replaced.
+/// A line in which `$argc`, `$argv` (all arguments) and `$arg0` to `$arg9` are replaced. `$argN` stays if there is no
+/// such argument.
 fn with_arguments(line: &str, rest: &str) -> String {
     let words: Vec<&str> = rest.split_whitespace().collect();
     let mut line = line

@@ -41,8 +41,7 @@ pub enum Diagnosed {
     Interrupted,
 }
 
-/// Maximum number of repeated observations, where tasks stopped during the observation or were missing from
-/// a sample.
+/// Maximum number of repeated observations, where one was incomplete, was too short to judge or had not settled.
 const AGAIN: u32 = 2;
 
 /// Factor for the time between samples where it is unknown which rank is waited for. A large message in
@@ -137,7 +136,8 @@ struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Samples all tasks once without gdb, and attaches gdb to those that only gdb can sample.
+    /// Samples all tasks once without gdb, except those that are known to be stopped or to have ended. Attaches gdb to
+    /// those that only gdb can sample.
     async fn look_first(
         &mut self,
         session: &SessionHandle,
@@ -212,8 +212,8 @@ impl Subject<'_> {
         self.to.union_with(&attached);
     }
 
-    /// Judges without gdb. If gdb could read more of some tasks, it attaches to them, and the judgement is repeated.
-    /// None if the user has interrupted it.
+    /// Judges, without gdb for the tasks that have none. If gdb could read more of these tasks, it attaches to them,
+    /// and the judgement is repeated. None if the user has interrupted it.
     async fn judged(
         &mut self,
         session: &SessionHandle,

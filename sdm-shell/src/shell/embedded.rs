@@ -43,7 +43,8 @@ impl fmt::Debug for EmbeddedShell {
 }
 
 impl EmbeddedShell {
-    /// A shell in an application. It uses `session` only to send and cancel commands.
+    /// A shell in an application. It uses `session` to send and cancel commands and to read its tasks and servers,
+    /// never to take events.
     pub fn new(
         session: impl DebugSession + 'static,
         application: Application,

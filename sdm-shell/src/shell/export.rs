@@ -242,7 +242,7 @@ async fn answers_of(
 }
 
 /// Combines the answers to all commands of an expression into one array: those to a question are pieces of one part.
-/// None if one is missing.
+/// None if one is missing, or if their shapes do not fit.
 fn joined(pieces: Vec<NumberArray>, slices: &Slices, asked: usize) -> Option<NumberArray> {
     if pieces.len() != asked {
         return None;

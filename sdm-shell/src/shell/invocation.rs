@@ -10,7 +10,8 @@ pub(super) struct Invocation<'a> {
     pub(super) to: IdSet,
     /// True if the tasks are named in front of the command.
     pub(super) named: bool,
-    /// Nesting depth of sourced files and user-defined commands around the line; 0 for typed lines.
+    /// Nesting depth of sourced files and user-defined commands around the line; 0 for lines of the user, of -x and of
+    /// -c.
     pub(super) depth: u32,
 }
 

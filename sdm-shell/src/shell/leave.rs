@@ -18,8 +18,8 @@ use sdm_view::render::Names;
 /// Time limit for a launcher to end after all its processes have ended.
 const LAUNCHER_WAIT: Duration = Duration::from_secs(10);
 
-/// Detaches living tasks if that is the ending's policy. Stays until programs that were started and then detached have
-/// ended; Ctrl-C kills them.
+/// In a session that has started its programs, detaches living tasks if that is the ending's policy. Stays until
+/// programs that were started and then detached have ended; Ctrl-C kills them.
 pub(super) async fn leave(session: &SessionHandle, mut ending: Ending) -> Ending {
     notices::show_told(session);
     let stays = session

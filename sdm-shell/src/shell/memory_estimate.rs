@@ -1,4 +1,4 @@
-//! Estimate whether the hosts have the memory for the gdbs of a start.
+//! Estimate whether the hosts have the memory for the gdbs of a start or of an attachment.
 use std::collections::BTreeMap;
 
 use sdm_debug::command::{Arrangement, AttachSpec, StartSpec};
@@ -11,13 +11,13 @@ use sdm_view::render::amount;
 
 use super::SessionHandle;
 
-/// Number of gdbs that fit on any host, and of tasks that fit into one gdb. Below it no host is asked.
+/// Number of gdbs that fit on any host, and of tasks that fit into one gdb. A host with no more tasks is not asked.
 const FEW: u64 = 4;
-/// Memory that a gdb of many tasks needs for each further task, in bytes. Measured as in the backend's
-/// estimate: 16 tasks 19 MB, 64 tasks 33 MB, gdb 13.1.
+/// Upper bound of the memory that a gdb of many tasks needs for each further task, in bytes. Measured as in the
+/// backend's estimate: 16 tasks 19 MB, 64 tasks 33 MB, gdb 13.1.
 const TASK_BYTES: u64 = 512 << 10;
 
-/// The memory demand of a start on one host.
+/// The memory demand of a start or an attachment on one host.
 #[derive(Default)]
 struct Load {
     gdbs: u64,
@@ -26,8 +26,8 @@ struct Load {
     room: Option<Room>,
 }
 
-/// Checks whether the hosts have the memory for a start, and returns the complaint if one lacks it. One
-/// task per program is asked on each host. Hosts that do not answer count as sufficient.
+/// Checks whether the hosts have the memory for a start, and returns the complaint if one lacks it. One task per
+/// program is asked on each host with more than [`FEW`] tasks. Hosts that do not answer count as sufficient.
 pub(super) async fn lack_of_room(
     session: &SessionHandle,
     programs: &[(IdSet, StartSpec)],

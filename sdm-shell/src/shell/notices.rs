@@ -47,7 +47,7 @@ pub(super) fn show_told(session: &SessionHandle) {
     }
 }
 
-/// Shows lost tasks and the launcher's end without further delay.
+/// Shows silent and lost tasks, the launcher's lines and its end without further delay.
 pub(super) fn show_gone(session: &SessionHandle) {
     for item in session.edit(|model| model.news.notices.take_gone()) {
         session.show(&item);

@@ -1,5 +1,5 @@
-//! Standard input of the programs: a numbered stream of bytes for each task. The user feeds it by `send`.
-//! Without a prompt, it is the standard input of `sdm`, read no faster than the programs read.
+//! Standard input of the programs: a numbered stream of bytes for each task. The user feeds it by `send`. Without a
+//! prompt and without `send` in a script, it is the standard input of `sdm`, read no faster than the programs read.
 use std::io;
 
 use sdm_debug::Command;

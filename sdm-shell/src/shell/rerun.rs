@@ -184,7 +184,7 @@ pub(super) fn forget_job(session: &SessionHandle) {
     session.edit(|model| model.forget_job(now, &tasks));
 }
 
-/// Refuses a command that needs a job. None if the command needs none.
+/// Refuses a command that needs a job while the session has none. None if there is a job or the command needs none.
 pub(super) fn refuse_jobless(session: &SessionHandle, command: &C) -> Option<Verdict> {
     let needs = !matches!(
         command,

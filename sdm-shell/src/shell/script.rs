@@ -7,11 +7,11 @@ use super::run::{self};
 use super::{SessionHandle, Verdict, define, exit, notices, wait};
 use sdm_view::item::Item;
 
-/// Maximum nesting depth of `source`.
+/// Maximum nesting depth of `source` and of user-defined commands, counted together.
 pub(super) const SOURCE_DEPTH_MAX: u32 = 16;
 
-/// Carries out lines until the source ends or the session is over. A script ends at its first line that
-/// fails.
+/// Carries out lines until the source ends, the session is over, or a signal has warned of the time limit. A script
+/// ends at its first line that fails.
 pub(super) async fn run_lines(session: &SessionHandle, source: &mut dyn LineSource) -> Ending {
     while !session.is_over() && !session.read(|model| model.requests.warned) {
         let (prompt, is_question) =

@@ -18,7 +18,7 @@ const QUESTIONS_MAX: usize = 256;
 /// Maximum number of elements in a slice that gdb evaluates.
 const LENGTH_MAX: u64 = 1 << 18;
 /// Maximum number of elements of a slice with a stride: gdb evaluates each element by itself. The second constant
-/// limits the elements of one question.
+/// limits the elements of one piece.
 const STRIDED_MAX: u64 = 1 << 11;
 const PIECE_STRIDED_MAX: u64 = 1 << 8;
 /// Maximum number of bytes of memory whose numbers gdb prints at once: a byte takes up to eight characters, and gdb's
@@ -41,7 +41,8 @@ pub(super) struct Slices {
     pub(super) any: bool,
     /// The indices of each slice, with the array that it is a slice of.
     pub(super) ranges: Vec<Range>,
-    /// The slice that gdb evaluates at once, if its bounds are numbers. None otherwise.
+    /// The slice at the end of the expression, which gdb evaluates at once. None without such a slice, or if its bounds
+    /// are not numbers.
     last: Option<LastSlice>,
 }
 
@@ -140,7 +141,7 @@ impl Slices {
         self.ranges.extend(ranges);
     }
 
-    /// An element of the slice that gdb evaluates at once. None if there is no such slice.
+    /// An element of the slice in C syntax that gdb evaluates at once. None if there is no such slice.
     pub(super) fn element(&self) -> Option<String> {
         let array = self.array_of(self.questions.first()?)?;
         Some(format!("{array}[{}]", self.last.as_ref()?.indices.first))

@@ -11,7 +11,7 @@ use super::{SessionHandle, Verdict};
 use crate::commands::UserCommand;
 use sdm_view::coalesce::join;
 
-/// Maximum number of threads of one `thread apply all`.
+/// Maximum number of threads that one `thread apply` asks.
 const THREADS_MAX: usize = 64;
 
 /// Carries out `thread apply N... COMMAND`. Without numbers: for all threads.

@@ -91,7 +91,8 @@ async fn wait_until(
     }
 }
 
-/// The next line. None at the end of input. Meanwhile the prompt is kept up to date.
+/// The next line, or another input that stands among the lines, such as the end of input. None if the session is over.
+/// Meanwhile the prompt is kept up to date.
 pub(super) async fn next_line(
     session: &SessionHandle,
     mut prompt: String,
@@ -126,7 +127,8 @@ pub(super) async fn next_line(
     }
 }
 
-/// Handles Ctrl-C: a query is given up; running tasks are stopped.
+/// Handles Ctrl-C: a query is given up, running tasks are stopped, and detached ones are killed. A command that
+/// detaches tasks is not affected.
 fn interrupt_goal(session: &SessionHandle, goal: &Goal) {
     let end = match goal {
         Goal::Answered(id) | Goal::Completed(id) => return session.cancel(*id),

@@ -172,7 +172,8 @@ fn look_up_ranks(
     })
 }
 
-/// All ranks of a job: those that were found, and the gaps between them.
+/// All ranks of a job: those below its size, or up to the last one found if its size is not known. For a job without
+/// ranks, the processes that were found.
 fn known(job: &Job) -> IdSet {
     let found = job.processes.iter().map(|it| TaskId(it.rank));
     if !job.ranked {
@@ -198,9 +199,9 @@ fn by_host(processes: &[JobProcess]) -> Vec<(String, IdSet)> {
     hosts
 }
 
-/// The session configuration: one server on each host debugs all processes there. The servers are started without a
-/// launcher on this host, through Slurm on nodes of a Slurm job, otherwise through ssh. An unreachable host costs its
-/// own tasks only.
+/// The session configuration: one server on each host debugs all processes there. If all processes are on this host,
+/// the server is started without a launcher. Otherwise the servers are started through Slurm for a Slurm job, else
+/// through ssh. An unreachable host costs its own tasks only.
 fn session(args: &TargetArgs, hosts: Vec<(String, IdSet)>, slurm: Option<&str>) -> SessionConfig {
     let count = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
     let tree = TreeArgs {

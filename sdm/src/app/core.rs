@@ -35,7 +35,7 @@ use crate::sink::Sink;
 
 /// Number of core files that one server reads at a time, if they are not kept open for debugging.
 const AT_ONCE: usize = 16;
-/// Maximum number of core files that are open at once.
+/// Maximum number of core files that one server has open at once, and of compressed core files that are unpacked.
 const OPEN_MAX: usize = 256;
 
 /// Core files, with the names of their tasks.
@@ -155,7 +155,7 @@ fn options(args: &CoreArgs, interactive: bool) -> Options {
 /// Reads the core files' process data, and names the tasks.
 ///
 /// # Errors
-/// [`AppError`] if the program does not exist, or a file is not a core file.
+/// [`AppError`] if the program does not exist, a file is not a core file, or too many files are compressed.
 fn look_up(args: &CoreArgs) -> Result<Cores, AppError> {
     let program = sdm_launch::find_program(&args.program).filter(|path| path.is_file());
     let program = program.ok_or_else(|| AppError::NoProgram(args.program.clone().into()))?;

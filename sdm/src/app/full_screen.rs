@@ -102,7 +102,7 @@ impl Full {
         let _ = (&self.poke).write(&[0]);
     }
 
-    /// True while the screen has the terminal.
+    /// True while the screen has the terminal, or is about to take it.
     pub(super) fn is_on(&self) -> bool {
         let state = self.lock();
         state.on || state.holds

@@ -45,7 +45,7 @@ pub(super) struct Job<'a> {
     pub(super) stdin_tasks: IdSet,
     /// True if `stdin_tasks` get the standard input of `sdm`.
     pub(super) passes_input: bool,
-    /// The settings of a batch run. None for an interactive session.
+    /// The settings of a batch run. None for a session with a prompt, a script or lines of standard input.
     pub(super) batch: Option<Batch>,
     /// True if the start is refused if a host seems to lack memory.
     pub(super) check_room: bool,

@@ -39,7 +39,7 @@ impl Keys {
         Some(Self { before })
     }
 
-    /// The next typed byte. None on time-out.
+    /// The next typed byte. None on time-out, or if a signal has interrupted the wait.
     ///
     /// # Errors
     /// The terminal is gone.

@@ -64,7 +64,7 @@ fn ask(keys: &Keys) -> Answer {
     answer
 }
 
-/// The answer that a key gives. Ctrl-C, Ctrl-D and Escape quit. None for other keys.
+/// The answer that a key gives. None for a key without one. Like `q`, the keys Ctrl-C, Ctrl-D and Escape quit.
 fn meant(key: u8) -> Option<Answer> {
     match key {
         b'\r' | b'\n' | b' ' => Some(Answer::Next),

@@ -205,7 +205,8 @@ fn read_lines(
     }
 }
 
-/// A reader of lines from standard input that is not a terminal.
+/// A reader of lines from standard input without a prompt: standard input or output is no terminal, or the output is
+/// JSON.
 pub(super) struct Piped {
     asked: Sender<()>,
 }

@@ -51,7 +51,7 @@ fn reply(text: &str) -> Reply {
     })
 }
 
-/// Repeats `letter` until `size` of the text is `bytes`.
+/// Repeats `letter`, at least once, as long as `size` of the text is at most `bytes`.
 fn filled(bytes: u32, letter: &str, size: impl Fn(&str) -> usize) -> String {
     let bytes = bytes as usize;
     let mut count = bytes;

@@ -124,8 +124,8 @@ fn refuse_scripts(args: &RunArgs, parts: &[ProgramPart]) -> Result<(), Refused> 
     Ok(())
 }
 
-/// The carrier of the programs' output and input. The launcher reads standard input if no commands are read
-/// from it.
+/// The carrier of the programs' output and input. If it is the launcher, the launcher reads standard input itself,
+/// unless commands are read from it or it is a terminal.
 fn streams(args: &RunArgs, has_commands: bool) -> Streams {
     match args.output {
         Carrier::Sdm if args.control == ControlBy::Plain => Streams::Private,

@@ -24,7 +24,8 @@ pub(super) fn find(
     ask_session(typed, controls, wake)
 }
 
-/// The same for a line that does not end with the name of a file.
+/// Finds the words in the session, with the byte of the line at which they begin. Blocks until the session has
+/// answered. None if it does not in time.
 pub(super) fn ask_session(
     typed: &str,
     controls: &Sender<Control>,

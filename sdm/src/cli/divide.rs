@@ -5,11 +5,12 @@ use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, ArgAction, Command};
 
-/// The command line with `--` in front of the first word that is neither an option nor an option's value, as mpirun, mpiexec
-/// and srun read theirs: `run -n 4 ./app -x` is `run -n 4 -- ./app -x`. Everything behind it is the program's.
+/// The command line with `--` in front of the program's name, as `run -n 4 -- ./app -x` for `run -n 4 ./app -x`. The
+/// name is the first word that is neither an option nor an option's value, as for mpirun, mpiexec and srun. Everything
+/// behind it is the program's.
 ///
-/// It stays as it is where it has a `--`, where its command takes no program in this way, and where an option is not known,
-/// which is for clap to say.
+/// It stays as it is where it has a `--`, and where its command takes no program in this way. It also stays where an
+/// option is not known, which is for clap to say.
 #[must_use]
 pub fn divided(definition: &Command, mut args: Vec<OsString>) -> Vec<OsString> {
     let verb = args

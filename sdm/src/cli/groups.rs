@@ -1,4 +1,5 @@
-//! The groups in which `sdm run --help` shows its options: the ten that matter most come first, under no heading of their own.
+//! The groups in which `sdm run --help` shows its options: the ten that matter most come first, under no heading of
+//! their own.
 
 use clap::Arg;
 

@@ -140,7 +140,7 @@ pub(super) fn split<'a>(
     Ok((named, text))
 }
 
-/// The job with this number, in any cluster.
+/// The job with this number: in the cluster that `text` or `named` names, otherwise in any started one.
 ///
 /// # Errors
 /// No cluster has a job of this number, or several have one.

@@ -127,7 +127,8 @@ enum Way {
 /// session that debugs the job, if there is one.
 ///
 /// # Errors
-/// The cluster cannot be queried, has no such job, or does not know the job's processes.
+/// The cluster cannot be queried or has no such job. The job has not started, has ended, or its processes are not
+/// known. A session debugs the job, unless `comes_to_stay` is true.
 pub(super) fn find(
     target: &mut TargetArgs,
     args: &[OsString],
@@ -160,8 +161,8 @@ pub(super) fn find(
 /// Resolves `CLUSTER:NUMBER` for a program that cannot become ssh. A job of another host is an error.
 ///
 /// # Errors
-/// The cluster is on another host, cannot be queried, has no such job, or does not know the job's
-/// processes.
+/// The cluster is on another host, cannot be queried or has no such job. The job has not started, has ended, is
+/// debugged by a session, or its processes are not known.
 pub(crate) fn find_here(target: &mut TargetArgs) -> Result<(), ClusterError> {
     let Some(text) = target.name().map(str::to_owned) else {
         return Ok(());
@@ -181,7 +182,7 @@ fn choose(target: &mut TargetArgs, way: &Way, text: String) -> Result<(), Cluste
     Ok(())
 }
 
-/// The target for processes on this host. None if a session debugs them.
+/// The target for processes on this host. None if a session debugs them, or if the word names no target.
 fn here(what: &Way) -> Option<Target> {
     match what {
         Way::Word(word) => word.parse().ok(),
@@ -241,7 +242,7 @@ fn become_program(program: &str, args: &[String]) -> Result<(), ClusterError> {
     })
 }
 
-/// The path of `sdm` on the cluster's host, next to the agent.
+/// The path of `sdm` on the cluster's host, next to the agent; on this host, the path of this program.
 fn sdm_there(definition: &Definition) -> String {
     if definition.host.is_none() {
         let own = std::env::current_exe();

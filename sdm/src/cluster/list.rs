@@ -26,7 +26,7 @@ pub(super) enum Which {
     Queues,
     /// Jobs.
     Jobs {
-        /// True for the jobs of all users.
+        /// True for the jobs of all users, and for older ones.
         all: bool,
     },
 }
@@ -75,7 +75,7 @@ impl Which {
     }
 }
 
-/// The cluster's name. Empty if there is only one.
+/// The cluster's name. Empty if only one cluster has answered.
 fn cluster(answers: &[Answer], element: &Element<'_>) -> String {
     match answers.len() {
         0 | 1 => String::new(),

@@ -39,7 +39,7 @@ pub(crate) fn queues() -> Vec<String> {
     named(&[Kind::Queue])
 }
 
-/// The queues of all clusters with their states. With several clusters, names have the form
+/// The queues of the started clusters, with their states. If several clusters answer, names have the form
 /// `CLUSTER:QUEUE`.
 ///
 /// # Errors

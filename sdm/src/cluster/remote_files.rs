@@ -12,7 +12,7 @@ use crate::tail_buffer::keep_end;
 /// The shell script that follows a file until its standard input ends. A `tail` alone would run on after a
 /// lost connection as long as the file does not grow. Data in transit has a second to arrive.
 const FOLLOWS: &str = "tail -c \"$1\" -F -- \"$2\" & t=$!; cat >/dev/null; sleep 1; kill \"$t\"";
-/// The shell script that prints the file's current end.
+/// The shell script that prints a file from a start position to its current end.
 const ENDS: &str = "exec tail -c \"$1\" -- \"$2\"";
 
 /// The start position in a file of another host: its beginning, or a number of bytes before its end.
@@ -22,7 +22,8 @@ pub(super) enum From {
     BeforeEnd(u64),
 }
 
-/// The command that prints a file of another host, and follows it as long as the command's input is open.
+/// The command that prints a file of another host. With `follow`, the command follows the file as long as the command's
+/// input is open.
 ///
 /// # Errors
 /// ssh cannot be started.
@@ -89,7 +90,7 @@ impl FarEnd {
         (&*self.of.0, &*self.of.1) == (host, path)
     }
 
-    /// The end of the file, as far as it was received.
+    /// The end of the file, as far as it was received, and of the error output of ssh.
     pub(super) fn text(&self) -> String {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&read).into_owned()

@@ -96,8 +96,8 @@ fn attributes(
     Ok(attributes)
 }
 
-/// Turns a program name without a directory into a path (`./NAME`) if the job's directory has this file and `PATH` has
-/// no such program. Other names are unchanged.
+/// Turns a program name without a directory into a path (`./NAME`) for a cluster on this host, if the job's directory
+/// has this file and `PATH` has no such program. Other names are unchanged.
 fn named_here(program: String, args: &SubmitArgs, cluster: &Definition) -> String {
     let folder = Path::new(args.directory.as_deref().unwrap_or("."));
     let is_here = cluster.host.is_none()
@@ -110,9 +110,9 @@ fn named_here(program: String, args: &SubmitArgs, cluster: &Definition) -> Strin
     }
 }
 
-/// The options for the manager in the comments at the beginning of a batch script (`#SBATCH`, `#$`). None
-/// without such options, for a cluster on another host, for a program named without `/`, and for a file that cannot be
-/// read.
+/// The options for the manager in the comments at the beginning of a batch script of Slurm or Grid Engine (`#SBATCH`,
+/// `#$`). None without such options, for a cluster on another host, for a program named without `/`, and for a file
+/// that cannot be read or is no script.
 fn batch_script(
     program: &str,
     args: &SubmitArgs,

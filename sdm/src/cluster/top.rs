@@ -135,7 +135,7 @@ fn run(words: Vec<String>, news: &Sender<News>) {
     let _ = news.send(News::End(words, went_well, said));
 }
 
-/// Runs `sdm` in the foreground, and takes the terminal back after a key press.
+/// Runs `sdm` in the foreground, and takes the terminal back after Enter is pressed.
 fn show(terminal: &mut Terminal, words: &[String]) -> Result<(), ClusterError> {
     terminal.suspend();
     let ended = own().and_then(|mut sdm| sdm.args(words).status());
@@ -154,7 +154,8 @@ fn own() -> std::io::Result<Command> {
     std::env::current_exe().map(programs::at)
 }
 
-/// Sends a snapshot whenever it has changed, or other details are requested.
+/// Sends a snapshot whenever it has changed or other details are requested. While a process is shown, a snapshot is
+/// sent at each interval, because its job's output may have grown.
 fn watch(wanted: &Receiver<Wants>, news: &Sender<News>) {
     let mut wants = Wants::default();
     let mut known = None;

@@ -142,7 +142,7 @@ fn say_stale(answers: &[Answer]) {
     }
 }
 
-/// Waits until a manager has a change, or for a second, because elapsed times grow.
+/// Waits for a second, because elapsed times grow. If there is a single manager, its next change ends the wait earlier.
 fn wait(answers: &[Answer]) {
     let Some(first) = answers.first() else {
         return;

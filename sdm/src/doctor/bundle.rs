@@ -31,7 +31,8 @@ const SHOWN: [&str; 14] = [
     "SLURM_CONF",
     "SDM_GDB",
 ];
-/// Prefixes of variables about launchers. Their names are included, their values are not.
+/// Prefixes of variables of SDM, MPI and launchers. Their names are included; their values only if [`SHOWN`] lists
+/// them.
 const NAMED: [&str; 9] = [
     "SDM_", "SLURM_", "OMPI_", "PMIX_", "PRTE_", "PMI_", "MPI", "I_MPI_", "SGE_",
 ];
@@ -115,7 +116,7 @@ fn environment(variables: impl Iterator<Item = (String, String)>) -> Value {
     Value::Object(shown)
 }
 
-/// The settings, with their origins.
+/// The settings that do not have their default values, with their origins.
 fn settings() -> Value {
     let command = Cli::command();
     let settings = match Settings::load(&command, |name| std::env::var_os(name)) {

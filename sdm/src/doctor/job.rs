@@ -135,7 +135,7 @@ fn remedy(obstacle: &Obstacle) -> &'static str {
     }
 }
 
-/// A finding about processes in other namespaces than this one. None if there are none.
+/// A finding about the first of these processes that is in other namespaces than `sdm`. None if there is none.
 fn container(pids: &[i32]) -> Option<Finding> {
     let of = |process: &proc::Process, name: &str| {
         fs::read_link(process.path(&format!("ns/{name}"))).ok()

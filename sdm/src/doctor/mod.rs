@@ -16,7 +16,7 @@ use section::Section;
 
 /// Exit code: there is a bad finding.
 const BAD: u8 = 1;
-/// Exit code: the findings could not be printed.
+/// Exit code: the findings could not be printed, or the support file could not be written.
 const FAILED: u8 = 2;
 
 /// Carries out `sdm doctor`. Returns the exit code.

@@ -20,8 +20,8 @@ const THERE: std::ops::Range<u8> = 1..20;
 
 /// Sends a signal to a job or to one of its processes.
 ///
-/// PRRTE sends a signal to all ranks regardless of the target, and never ends after such a signal has ended
-/// them. So processes on this host get it directly.
+/// PRRTE sends a signal to all ranks regardless of the target, and never ends after such a signal has ended them. So
+/// the processes of a foreign server get it directly if all of them are on this host.
 pub(super) fn signal(
     session: &mut Session,
     server: &Rendezvous,

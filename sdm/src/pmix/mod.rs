@@ -1,4 +1,4 @@
-//! `sdm pmix`: a tool for foreign PMIx servers (`prte`, `prterun`), as described in RFC0010.
+//! `sdm pmix`: a tool for PMIx servers, those of others (`prte`, `prterun`) and SDM's own, as described in RFC0010.
 //!
 //! The PMIx library is in a process of its own, `sdm-pmix tool`. This module has the commands and their
 //! output.

@@ -46,7 +46,7 @@ fn plain(key: &str) -> ToolRequest {
     }
 }
 
-/// The namespaces of a server's jobs, without those of known tools.
+/// The namespaces of a server's jobs, without that of SDM's own tools.
 pub(super) fn namespaces(session: &mut Session) -> Result<Vec<String>, ToolError> {
     let found = session.must("namespaces", plain(NAMESPACES))?;
     let lists = found.into_iter().filter_map(|line| match line.value {
@@ -84,7 +84,7 @@ pub(super) fn processes(session: &mut Session, of: &JobPart) -> Result<Vec<Line>
     Ok(table)
 }
 
-/// True for a line about this rank; always true if `rank` stands for all ranks.
+/// True for a line about a process of this rank. If `rank` stands for all ranks, true for a line about any process.
 pub(super) fn is_of(line: &Line, rank: u32) -> bool {
     match &line.value {
         Datum::ProcessInfo { of, .. } => [names::RANK_ALL, of.rank].contains(&rank),
@@ -191,8 +191,8 @@ fn shown(
     tell(show::lines(found).trim_end()).map_err(ToolError::Shown)
 }
 
-/// Computes a substitute for an unsupported key. The text tells the user how it was found. None if there is no
-/// substitute for this key.
+/// Computes a substitute for a key that the server does not support, or whose answer is the same for all jobs. The text
+/// tells the user how it was found. None if there is no substitute for this key.
 fn filled(
     session: &mut Session,
     key: &str,

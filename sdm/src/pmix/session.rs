@@ -154,7 +154,7 @@ impl Session {
         }
     }
 
-    /// The next input. None on time-out.
+    /// The next input. None on time-out; without a time limit, None once the server's process has ended.
     pub(super) fn next(&mut self, wait: Option<Duration>) -> Result<Option<Heard>, ToolError> {
         if let Some(heard) = self.waiting.pop_front() {
             return Ok(Some(heard));
@@ -214,7 +214,8 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// Closes the connection, after which the tool disconnects and ends. A tool that hangs is killed.
+    /// Closes the connection, after which the tool disconnects and ends. A tool that hangs is killed. A tool that the
+    /// server would end with is left running.
     fn drop(&mut self) {
         self.input = None;
         if self.is_starting {

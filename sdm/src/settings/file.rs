@@ -1,4 +1,5 @@
-//! The settings file: TOML, with options outside of tables or in a command's table.
+//! The settings file: TOML, with options outside of tables, in a command's table or in the table of a profile
+//! (`[profile.NAME]`).
 
 use sdm_text::printable_name;
 use std::io::ErrorKind;

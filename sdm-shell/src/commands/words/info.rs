@@ -6,13 +6,13 @@ use sdm_debug::command::ValueFormat;
 use crate::commands::cursor::Cursor;
 use crate::commands::{CommandError, Topic, UserCommand as C};
 
-/// Turns the rest of the line after an `info` word into a command. Returns None if gdb answers it.
+/// Turns the rest of the line after an `info` word into a command. Returns None if SDM does not answer it.
 type Asks = fn(&str) -> Option<C>;
 
 /// A subcommand of `info`.
 struct Word {
     name: &'static str,
-    /// The shortest abbreviation that gdb accepts.
+    /// The shortest accepted abbreviation: that of gdb, if gdb has the topic.
     shortest: &'static str,
     asks: Asks,
 }

@@ -21,7 +21,7 @@ pub(super) fn note_abort(session: &SessionHandle, to: &IdSet, observed: &mut Obs
     }
 }
 
-/// Notes the tasks that have ended, and those that cannot be reached.
+/// Notes the tasks that have ended or are about to end, those whose gdb has ended, and those that cannot be reached.
 pub(super) fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
     let all_lost = session.read(|model| model.tasks.lost());
     for row in session.read(|model| model.tasks.rows_of(to)) {
@@ -80,7 +80,8 @@ pub(super) fn note_ended(session: &SessionHandle, looked: &IdSet, observed: &mut
     }
 }
 
-/// Notes the tasks of the job that are not sampled. Others can wait for them, and their state is unknown.
+/// Notes the tasks of the job that are not sampled: those outside of `to`, and detached ones. Those that have ended are
+/// noted as such. The state of the others is unknown, and sampled tasks can wait for them.
 pub(super) fn note_outside(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
     let detached = session.read(|model| model.tasks.rows_of(to));
     let detached = detached.into_iter();

@@ -9,7 +9,7 @@ use sdm_view::item::Item;
 
 /// Maximum number of user-defined commands.
 pub(crate) const DEFINED_MAX: usize = 1024;
-/// Maximum number of lines of one user-defined command.
+/// Maximum number of lines of one block, of `define` or `commands`.
 pub(crate) const LINES_MAX: usize = 1000;
 
 /// The state of the dialogue.

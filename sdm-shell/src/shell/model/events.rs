@@ -84,8 +84,8 @@ impl Model {
         }
     }
 
-    /// Notes that a run begins on these tasks. Returns the previous rows of the stopped ones, for a refused
-    /// run.
+    /// Notes that a run begins on these tasks. Returns the previous rows of the tasks that it lets run, for a refused
+    /// run: of the stopped ones, or of all at a start.
     pub(crate) fn note_run(&mut self, to: &IdSet, command: &Command) -> Vec<Row> {
         let starts = matches!(command, Command::Start(_));
         let still = |state: &TaskState| starts || *state == TaskState::Stopped;
@@ -175,7 +175,8 @@ impl Model {
         class
     }
 
-    /// Restores the rows of tasks whose run was refused.
+    /// Corrects the state of tasks whose run was refused. They get back the rows from before, unless the refusal tells
+    /// their state.
     fn note_failed_run(&mut self, id: CommandId, class: &Class) {
         let Some(open) = self.open.get(id).filter(|open| open.run) else {
             return;
@@ -208,7 +209,8 @@ impl Model {
         }
     }
 
-    /// True if the completed command carried a piece of input, so that the next one is requested.
+    /// True if the completed command carried a piece of input. The next piece is requested unless the input has ended
+    /// or no task reads it any more.
     fn is_input_taken(&mut self, id: CommandId) -> bool {
         let Some(length) = self.input.carried_by(id) else {
             return false;

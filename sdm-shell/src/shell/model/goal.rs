@@ -29,7 +29,7 @@ pub(crate) enum Goal {
     RunOrCrash(Vec<CommandId>),
     /// The tasks are held at `main`.
     Held(Vec<CommandId>),
-    /// The programs of the tasks are being started.
+    /// The programs of all tasks run; they need not have reached `main`.
     Started(Vec<CommandId>),
     /// None of these tasks runs. The second field tells whether stops by a user's interrupt are shown.
     Still(IdSet, RunEnd),
@@ -172,7 +172,8 @@ impl Model {
         self.asked_and_left(ids).1
     }
 
-    /// The tasks that commands in progress were sent to, and those that have not answered.
+    /// The tasks that commands in progress were sent to, and those that have not answered. Both include tasks that
+    /// joined a command because its tasks spawned them; these are left while they run.
     fn asked_and_left(&self, ids: &[CommandId]) -> (IdSet, IdSet) {
         let open: Vec<_> = ids.iter().filter_map(|id| self.open.get(*id)).collect();
         let joined = IdSet::union_all(open.iter().map(|open| &open.joined));

@@ -13,7 +13,8 @@ pub(crate) const INPUT: &str = "standard input";
 pub(crate) struct Input {
     /// Number of bytes that `send` has given to each task. Tasks that are not listed got none.
     pub(crate) offsets: Vec<(IdSet, u64)>,
-    /// Standard input of `sdm` for the programs. None if the programs get input only by `send`.
+    /// Standard input of `sdm` for the programs. None if `sdm` does not read it for them: they get input by `send`, or
+    /// their launcher reads it.
     pub(crate) own: Option<ProgramInput>,
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct Model {
     pub(crate) breaks: Breaks,
     /// The expressions of `display`, shown after each stop.
     pub(crate) displays: Displays,
-    /// The commands that are not complete.
+    /// The commands in progress. A complete one stays until its result is taken.
     pub(crate) open: OpenCommands,
     /// Standard input of the programs.
     pub(crate) input: Input,
@@ -126,7 +126,8 @@ impl News {
         items
     }
 
-    /// Takes all delayed output and events of tasks, output first. Notices of the launcher and of lost tasks stay.
+    /// Takes all delayed output and events of tasks, output first. Notices of the launcher and of silent or lost tasks
+    /// stay.
     pub(crate) fn take_held(&mut self) -> Vec<Item> {
         let mut items = self.output.take_all();
         items.extend(self.notices.take_happened());
@@ -162,7 +163,7 @@ pub(crate) struct Requests {
     lines_given: u64,
     /// Ctrl-C and Ctrl-Z that are not handled yet, each with the value of `lines_come` when it arrived.
     breaks: VecDeque<(u64, Break)>,
-    /// Number of waits that the user has broken off.
+    /// Number of waits that Ctrl-C or the warning of the time limit has interrupted.
     pub(crate) interrupts: u64,
     /// A signal has warned that the time limit is near.
     pub(crate) warned: bool,
@@ -310,7 +311,8 @@ impl Model {
         self.options.interactive && self.options.confirm && depth == 0
     }
 
-    /// True if every reachable task is live: neither the task nor its gdb has ended.
+    /// True if every reachable task is live: it is started and not detached, and neither the task nor its gdb has
+    /// ended.
     pub(crate) fn all_live(&self) -> bool {
         let reachable = self.all.difference(self.tasks.cut_off());
         reachable.is_subset(&self.tasks.live())

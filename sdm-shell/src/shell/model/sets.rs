@@ -31,7 +31,7 @@ pub(crate) struct Sets {
 }
 
 impl Sets {
-    /// Sets the meaning of `@1`, `@2`, ....
+    /// Sets the meaning of `@1`, `@2`, .... An answer without classes changes nothing.
     pub(crate) fn note_classes(&mut self, classes: Vec<IdSet>) {
         if !classes.is_empty() {
             self.classes = classes;

@@ -1,4 +1,4 @@
-//! Tasks that are created when a task spawns programs (`MPI_Comm_spawn`). They are then tasks like all
+//! Tasks that are created when a task (`MPI_Comm_spawn`) or a PMIx tool spawns programs. They are then tasks like all
 //! others.
 use sdm_debug::command::{StartSpec, StopAt};
 use sdm_debug::{Joined, TaskState};

@@ -101,7 +101,7 @@ impl TaskTable {
         self.in_state(running).difference(&self.cut_off)
     }
 
-    /// Reachable tasks with a living process.
+    /// Reachable tasks with a living process that is not detached.
     pub(crate) fn live(&self) -> IdSet {
         self.in_state(TaskState::is_live).difference(&self.cut_off)
     }
@@ -118,12 +118,13 @@ impl TaskTable {
         detached.difference(&self.cut_off)
     }
 
-    /// Tasks that are stopped at a crash, or about to abort.
+    /// Tasks that are stopped at a crash: at a signal, before an abort or an early exit, or at an error that a
+    /// sanitizer or Valgrind has found.
     pub(crate) fn about_to_crash(&self) -> IdSet {
         self.where_last(|last| matches!(last, Happening::Stopped(stop) if stop.reason.is_crash()))
     }
 
-    /// Tasks that a signal has ended or is about to end, and those about to abort.
+    /// Tasks that a signal has ended, and those that are stopped at a crash, as in [`TaskTable::about_to_crash`].
     pub(crate) fn crashed(&self) -> IdSet {
         let killed = self.in_state(|state| matches!(state, TaskState::Signalled(_)));
         killed.union(&self.about_to_crash())
@@ -139,7 +140,8 @@ impl TaskTable {
         &self.killed
     }
 
-    /// Tasks that were killed where another one had exited with an error: launchers kill the rest of a job then.
+    /// Tasks that were killed where another one had exited with an error or without `MPI_Finalize`: launchers kill the
+    /// rest of a job then.
     pub(crate) fn killed_after_an_exit(&self) -> IdSet {
         let has_failed = |row: &Row| match row.last {
             Some(Happening::Exited {

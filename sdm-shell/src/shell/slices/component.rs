@@ -6,7 +6,8 @@ use sdm_debug::quotes::outside_quotes;
 
 use super::indices::{Indices, SliceError};
 
-/// The expression with each index within the bounds in their place, at most `max` of them.
+/// The expression once for each index of a section, with the index in place of the section's `bounds`. More than `max`
+/// indices are an error.
 pub(super) fn questions(
     expression: &str,
     bounds: Range<usize>,
@@ -22,7 +23,8 @@ pub(super) fn questions(
     Ok(each.collect())
 }
 
-/// The bounds of the first such section, if the array's other subscripts are single ones; as their bytes.
+/// The byte range of the bounds of the first section with a component behind it. None if its array has another section,
+/// or brackets among its subscripts.
 pub(super) fn bounds(expression: &str) -> Option<Range<usize>> {
     let (mut depth, mut begin) = (0_u32, 0);
     for (at, c) in outside_quotes(expression) {

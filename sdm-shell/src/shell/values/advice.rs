@@ -16,7 +16,7 @@ const TRIES_MAX: usize = 8;
 /// The elements of a pointer that are named, as its length is unknown.
 const FIRST_TEN: &str = "[0:9]";
 
-/// The expression that has the numbers of this answer to another one; empty if none is known.
+/// A hint with an expression that has the numbers of this answer to another one. Empty if no such expression is known.
 pub(in crate::shell) async fn advice(
     session: &SessionHandle,
     said: &Invocation<'_>,

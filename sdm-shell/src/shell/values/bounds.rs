@@ -2,8 +2,8 @@
 //!
 //! Each rank is asked for the lengths of its arrays. The type has the length, as of a `double d[40]` and of an array of
 //! variable length. For a `std::vector` or a `std::string` the pretty-printer has it. Pointers have no length, nor has
-//! an array at the end of a structure that is declared with at most one element. Without Python in gdb no length is
-//! known.
+//! a member array that is declared with at most one element, because it may stand for a longer one. Without Python in
+//! gdb no length is known.
 
 use std::fmt::Write;
 
@@ -17,7 +17,8 @@ use crate::shell::invocation::Invocation;
 use crate::shell::slices::{Range, Slices};
 use crate::shell::{SessionHandle, Verdict};
 
-/// Prints the name and the length of the first array of `ranges` that is too short. The text of `ranges` is appended.
+/// Prints the length, a missing index and the name of the first array of `sdm_ranges` that is too short. The definition
+/// of `sdm_ranges` is put in front of this text.
 const QUESTION: &str = r"
 import gdb, itertools
 for text, first, last in sdm_ranges:

@@ -20,7 +20,8 @@ pub(super) async fn path(
     path_in(session, said, expression, (&other.tasks, &other.path)).await
 }
 
-/// The same for the path of any part of a value that these tasks have; a path in C or C++ stays as it is.
+/// The path in Fortran syntax of a part of a value that these tasks have. In Rust it is the path of a part of a tuple.
+/// A path in C or C++ stays as it is.
 pub(super) async fn path_in(
     session: &SessionHandle,
     said: &Invocation<'_>,

@@ -38,7 +38,8 @@ pub(super) async fn compared(
     Some(found)
 }
 
-/// The values to compare. If some are truncated, one task of each class evaluates the full value.
+/// The values to compare. If some are truncated, one task of each class evaluates the full value, in at most
+/// [`WHOLES_MAX`] classes. An expression whose second evaluation could have effects is not evaluated again.
 async fn whole_values(
     session: &SessionHandle,
     said: &Invocation<'_>,
@@ -110,7 +111,7 @@ async fn whole_value(
     Some(format!("{open}{}{close}", inner.join(between)))
 }
 
-/// The value of an integer expression in a task. None if gdb gives no such integer.
+/// The value of an expression in a task, as an integer that is not negative. None if gdb gives no such integer.
 pub(in crate::shell) async fn number_of(
     session: &SessionHandle,
     said: &Invocation<'_>,
