@@ -33,7 +33,7 @@ const BOUNDS: Bounds = Bounds {
     wait: Duration::from_secs(60),
     lines_max: 1000,
 };
-/// Name of the queue that is reported if no server takes jobs.
+/// Name of the queue that is reported if there is no server.
 const NO_QUEUE: &str = "default";
 /// Program name of a server that takes jobs; other servers end with the one job that they were started for.
 const TAKES_JOBS: &str = "prte";

@@ -42,7 +42,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread. It ends after this value is dropped and the pending requests are answered.
+    /// Starts the thread. It ends after this value is dropped, once the request at hand is done; further requests are
+    /// discarded.
     ///
     /// # Errors
     /// [`io::Error`] if the system has no descriptor or thread left.

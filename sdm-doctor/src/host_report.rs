@@ -1,4 +1,4 @@
-//! The report of a host about itself (`sdm-server --doctor`): one finding, version or address per line.
+//! The report of a host about itself (`sdm-server --doctor`): one finding, version or address per line, and the end.
 
 use std::net::SocketAddr;
 
@@ -59,7 +59,7 @@ impl Told {
     }
 }
 
-/// Feeds arbitrary bytes to the parser of reports: parsed lines survive a round trip.
+/// Feeds arbitrary bytes to the parser of reports: a parsed line can be written and parsed again.
 pub fn fuzz_told(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for line in text.lines() {

@@ -1,7 +1,7 @@
 //! Checks whether a machine has what SDM needs.
 //!
-//! Each [`Finding`] names its [`Check`] and has the present state, with advice if that is bad. `sdm doctor` shows the
-//! findings for this machine. `sdm-server --doctor` prints those of its own machine, a line each.
+//! Each [`Finding`] names its [`Check`] and has the present state, with advice if that is bad or unknown. `sdm doctor`
+//! shows the findings for this machine. `sdm-server --doctor` prints those of its own machine, a line each.
 //!
 //! Nothing here changes the machine. The kernel's files are read below a root directory that tests can replace
 //! ([`Machine`]). A gdb is tried on a process of SDM's own ([`gdb::Trial`]).

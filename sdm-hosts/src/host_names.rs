@@ -7,7 +7,7 @@ use std::str::FromStr;
 pub struct HostShare {
     /// Name or address of the host, as `ssh` takes it, also `user@node7`.
     pub host: String,
-    /// Maximum number of servers; `None` for an even share.
+    /// Maximum number of servers, or of processes if several share a server; `None` for an even share.
     pub slots: Option<u32>,
 }
 

@@ -47,7 +47,7 @@ pub struct KeeperOptions {
     pub wait_after_end: Duration,
 }
 
-/// Keeps a program to its end, and until a terminal has shown that end.
+/// Keeps a program to its end, and then until a terminal has shown that end, at most for `wait_after_end`.
 ///
 /// The keeper leaves the caller's terminal and session, prints `ready` on standard output once it listens, and closes
 /// its standard streams.

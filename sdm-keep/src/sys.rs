@@ -1,4 +1,4 @@
-//! System calls of the keeper: terminal sizes, sessions, signals.
+//! System calls of the keeper and its client: the size of a terminal, and a copy of a descriptor.
 #![allow(unsafe_code)]
 
 use std::io;

@@ -37,7 +37,8 @@ pub enum Frame {
     },
     /// To the terminal: output.
     Output(Vec<u8>),
-    /// To the terminal: it is released; true if another one has taken its place.
+    /// To the terminal: it is released; true if another one has taken its place. Also the answer to `Detach` of a
+    /// client without a terminal.
     LetGo(bool),
     /// To the terminal: the program has ended with this exit code.
     Exited(i32),
@@ -182,7 +183,8 @@ pub(crate) fn receive(mut from: impl Read) -> io::Result<Option<Frame>> {
         .map(Some)
 }
 
-/// Reads arbitrary bytes as frames. Checks that nothing panics, and that each frame read encodes to the same bytes.
+/// Reads arbitrary bytes as frames. Checks that nothing panics, and that each frame read survives encoding and
+/// decoding.
 #[doc(hidden)]
 pub fn fuzz_frames(mut bytes: &[u8]) {
     while let Ok(Some(frame)) = receive(&mut bytes) {

@@ -91,7 +91,7 @@ fn common_name_in<'a>(name: &'a str, path: &OsStr) -> &'a str {
 /// - a path, or another name that begins with `mpirun` or `mpiexec`: a program of any kind.
 /// - any other NAME: the `sdm-launch-NAME` on `PATH`.
 ///
-/// Every program found on `PATH` is run with `--version`, for at most 20 seconds.
+/// Each program found is run with `--version`, for at most 20 seconds; `ssh` and `sdm-launch-NAME` are not run.
 ///
 /// # Errors
 /// The name is unknown, or nothing of the kind is on `PATH`; the error lists the programs found.

@@ -20,12 +20,12 @@ pub enum LaunchError {
         /// The requested name.
         name: String,
     },
-    /// The launcher's program was not found, or belongs to another implementation.
+    /// The launcher's program was not found, or its `--version` shows no known launcher.
     #[error("launcher {} was not found: {tried}", printable_name(name))]
     NotFound {
         /// The requested name.
         name: String,
-        /// The programs that were tried, each with the implementation that it belongs to.
+        /// The programs that were searched for, each with the reason for which it was not taken.
         tried: String,
     },
     /// The output of a program's `--version` is not that of a known launcher.
@@ -100,7 +100,7 @@ pub enum LaunchError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The launch needs more descriptors than this process is allowed.
+    /// The launch needs more descriptors than this process, or one that it starts, is allowed.
     #[error("{who} needs {needed} file descriptors, but only {allowed} are allowed (`ulimit -n`)")]
     Descriptors {
         /// Display name of the process: `server 3`, `mpirun`, `ssh node7`.

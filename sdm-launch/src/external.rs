@@ -15,8 +15,9 @@
 //! start
 //! ```
 //!
-//! The executable starts `count` servers, the i-th with `SDM_SERVER_ID=i` in its environment. It passes on the servers'
-//! standard output, above all their announcements. The end of its standard input means that the session is over.
+//! The executable starts `count` servers, the i-th with `SDM_SERVER_ID=i` in its environment, counted from 0. It passes
+//! on the servers' standard output, above all their announcements. The end of its standard input means that the session
+//! is over.
 
 use sdm_system::programs;
 use sdm_text::printable_name;

@@ -7,8 +7,9 @@
 //! result is a [`Launch`]: descriptors to watch, and a [`LaunchEvent`] for each announcement,
 //! line of text and end.
 //!
-//! This crate never waits and knows no clock: the owner watches [`Launch::fds`] in a loop of its own. It starts no
-//! thread, but before Linux 5.3 one for each process to see its end.
+//! A [`Launch`] never waits: the owner watches [`Launch::fds`] in a loop of its own. Only [`find`] and the hold of a
+//! launcher for a debugger wait, with time limits. The crate starts no thread, but before Linux 5.3 one for each
+//! process to see its end.
 //!
 //! **The launching thread must live as long as the session**: everything started here is sent
 //! SIGTERM by the kernel when the *thread* that called [`Launcher::launch`] ends.

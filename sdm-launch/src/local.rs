@@ -8,7 +8,8 @@ use crate::machine_limits;
 use crate::spec::{LOCAL_INDEX_VARIABLE, SERVER_COUNT_VARIABLE, SERVER_VARIABLE};
 use crate::{Launch, LaunchError, LaunchSpec, Launcher, SharedServers};
 
-/// Starts each server as a child of this process; server i has `SDM_SERVER_ID=i` in its environment.
+/// Starts each server as a child of this process; server i has `SDM_SERVER_ID=i` in its environment. If servers fork,
+/// each child starts up to 64 of them instead.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Local;
 
@@ -133,7 +134,7 @@ fn begin(
 const OWN_PIPES_MAX: u32 = 256;
 
 /// Checks that this machine has room for the servers, and that this process can start its own. The servers share their
-/// pipes if they are many, or if there are not enough descriptors for one pipe each.
+/// pipes if they are many, or if there are not enough descriptors for pipes of their own.
 fn make_room(spec: &LaunchSpec, processes: u32) -> Result<Launch, LaunchError> {
     /// Number of descriptors of one server: two pipes and a pidfd.
     const OWN_DESCRIPTORS: u64 = 3;

@@ -84,7 +84,7 @@ pub fn check_descriptors_of(who: &str, count: u64, raised: bool) -> Result<(), L
     })
 }
 
-/// Checks that this machine has room for all that will be started on it.
+/// Checks that this machine has room for the processes, and for the memory of all that will be started on it.
 ///
 /// # Errors
 /// A limit of the system does not allow what will be started; the error gives the limit that would be needed.

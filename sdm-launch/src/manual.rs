@@ -20,8 +20,8 @@ pub const MANUAL_HOST: &str = "127.0.0.1";
 
 /// Prints the commands that start the master and the servers, and starts nothing.
 ///
-/// There are no announcements. Addresses follow from the hosts, or are on this machine if no host is given. Each port
-/// is the first free one from [`LaunchSpec::ports`].
+/// There are no announcements. Addresses follow from the hosts, or are on this machine if no host is given. The port of
+/// server i is the i-th of [`LaunchSpec::ports`], counted from 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manual;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use sdm_hosts::mpi::Linked;
 use sdm_system::files;
 
-/// Maximum number of bytes of a script that are read.
+/// Maximum length of a script that is searched, in bytes; a longer one is not read as a script.
 const SCRIPT_BYTES: u64 = 64 << 10;
 /// Maximum number of files that are examined.
 const FILES_MAX: usize = 64;
@@ -33,7 +33,8 @@ pub(crate) fn find(
     examined.find(|(_, linked)| linked.mpi.is_some())
 }
 
-/// The text of an argument that is the path of a script; `None` for any other argument.
+/// The text of an argument that is the path of a script; `None` for any other argument, and for a script longer than
+/// [`SCRIPT_BYTES`].
 fn text_of(argument: &OsStr) -> Option<String> {
     let file = files::open(argument.as_ref()).ok()?;
     files::text_of(file, SCRIPT_BYTES).ok()

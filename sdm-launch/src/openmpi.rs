@@ -48,8 +48,10 @@ const ROOT_VARIABLES: &[&str] = &[
 
 /// Lets Open MPI's `mpirun` (4 or 5) start the servers.
 ///
-/// Additions to the user's options: - `--oversubscribe`, where the user gives no hosts or placement and no resource
-/// manager has granted slots: a debugger is used with more processes than a workstation has cores;
+/// Additions to the user's options:
+/// - the number of processes of each program;
+/// - `--oversubscribe`, where the user gives no hosts or placement and no resource manager has granted slots. Reason: a
+///   debugger is used with more processes than a workstation has cores;
 /// - `-x NAME` for each variable of [`LaunchSpec::environment`], without its value, so that servers on
 ///   other hosts get it too;
 /// - `--host a:2,b:2`, where hosts are given apart from the options;

@@ -15,8 +15,9 @@ const STAGE_OPTION: &str = "--bcast=/tmp/";
 
 /// Lets Slurm start the servers: inside an allocation as a step of it, otherwise `srun` creates one.
 ///
-/// SDM adds nothing to the user's options: the `--mpi` that the program needs is the user's or the cluster's
-/// choice. `srun` passes the environment on by default.
+/// SDM adds to the user's options only the number of processes, and options for a copied server or several programs.
+/// The `--mpi` that the program needs is the user's or the cluster's choice. `srun` passes the environment on by
+/// default.
 #[derive(Clone, Debug)]
 pub struct Srun {
     program: PathBuf,
@@ -34,7 +35,7 @@ impl Srun {
     }
 
     /// The arguments of `srun`. `programs` is the file with the program of each rank; `None` if all ranks run the same
-    /// program.
+    /// program, or the server is copied.
     fn arguments(&self, spec: &LaunchSpec, programs: Option<&Path>) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
         if spec.stage {

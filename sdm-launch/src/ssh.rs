@@ -27,8 +27,8 @@ const REMOTE: &str = r#"exec /bin/sh -c 'read -r length; script=$(PATH=/usr/loca
 /// The script that runs on a host.
 const SCRIPT: &str = include_str!("ssh.sh");
 
-/// Starts servers through one `ssh` to each host, all at once; where there are more than
-/// [`LaunchSpec::fanout`] hosts the first ones start the others, in a tree.
+/// Starts servers through one `ssh` to each host other than this one, all at once. Where there are more than
+/// [`LaunchSpec::fanout`] hosts, the first ones start the others, in a tree.
 ///
 /// The session's key and other handed-over data are sent on `ssh`'s standard input and are never
 /// on a command line. The user's options go to `ssh` unchanged and take precedence over ours:
@@ -94,7 +94,7 @@ impl Launcher for Ssh {
     }
 }
 
-/// Divides hosts into at most `count` groups of consecutive hosts, of nearly equal size.
+/// Divides hosts into at most `count` groups of consecutive hosts, of equal size except for the last.
 fn groups<'a, 'b>(places: &'b [Place<'a>], count: u32) -> impl Iterator<Item = &'b [Place<'a>]> {
     let count = usize::try_from(count.max(1)).unwrap_or(usize::MAX);
     places.chunks(places.len().div_ceil(count).max(1))

@@ -19,8 +19,8 @@ const PROGRAM: &str = "sdm-rm";
 /// Time limit for a process in ERROR to end before it is restarted.
 const END_WAIT: Duration = Duration::from_secs(20);
 
-/// Starts the manager of a cluster, and waits until its elements are known or it is in ERROR. Does nothing if the
-/// manager already runs. A manager in ERROR is restarted.
+/// Starts the manager of a cluster, and waits until its elements are known or it is in ERROR. A manager that already
+/// runs stays as it is. A manager in ERROR is restarted.
 ///
 /// # Errors
 /// The process cannot be started, or reaches neither state in time.

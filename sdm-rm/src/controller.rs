@@ -33,7 +33,7 @@ pub struct Controller {
     base: u32,
     state: Manager,
     trouble: Option<Trouble>,
-    /// The manager's last error; `None` while its machine is up.
+    /// The manager's last error or message; `None` after its machine has become UP, until the next one.
     complaint: Option<String>,
     client: Option<Client>,
     store: Option<Store>,
@@ -216,7 +216,7 @@ impl Controller {
         self.outcomes.pop_front()
     }
 
-    /// Time at which [`Controller::handle_timeout`] must be called; `None` while no agent runs.
+    /// Time at which [`Controller::handle_timeout`] must be called; `None` while no agent runs, or nothing is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.client.as_ref()?;

@@ -23,7 +23,7 @@ const BASE_MAX: u32 = 3_900_000_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Definition {
-    /// The cluster's name: 1 to 64 letters, digits, `.`, `_` and `-`.
+    /// The cluster's name: 1 to 64 letters, digits, `.`, `_` and `-`, of which `.` and `-` cannot be the first.
     pub name: String,
     /// "PTP runtime platform, rmID: unique identifier for this resource manager. Used for persistence".
     #[serde(rename = "id")]
@@ -49,8 +49,8 @@ pub struct Definition {
     /// Description for the user.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Base id of the cluster's elements, which no other cluster has ("PTP rm proxy, Element IDs"); 0 before the
-    /// cluster is added.
+    /// Base id of the cluster's elements ("PTP rm proxy, Element IDs"). No other cluster has it, up to some two hundred
+    /// clusters. 0 before the cluster is added.
     #[serde(default)]
     pub base: u32,
 }
@@ -134,7 +134,7 @@ impl Clusters {
     /// Reads the definitions' file; a missing file defines no cluster.
     ///
     /// # Errors
-    /// The file cannot be read, belongs to another user, or is malformed: the error names line and column.
+    /// The file cannot be read, belongs to another user, or is malformed: the error names the line of a syntax error.
     pub fn load() -> Result<Self, RmError> {
         Self::of(path()?)
     }

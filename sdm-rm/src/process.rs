@@ -1,6 +1,6 @@
 //! A started manager: one process of the user's that runs an agent and answers questions.
 //!
-//! The process ends on request (SIGTERM, SIGINT, [`Question::Stop`]) or when its socket is gone. Its agent ends
+//! The process ends on request (SIGTERM, SIGINT, SIGHUP, [`Question::Stop`]) or when its socket is gone. Its agent ends
 //! with it; jobs run on.
 
 use std::io::{self, Read, Write};
@@ -159,7 +159,8 @@ impl Process {
         }
     }
 
-    /// True once all waiting callers have their answers, and the agent has ended.
+    /// True once the process was asked to end, all waiting callers have their answers and the agent has ended. True
+    /// also if that takes too long.
     fn is_over(&self) -> bool {
         let told = self
             .callers

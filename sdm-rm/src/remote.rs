@@ -83,7 +83,7 @@ fn here(definition: &Definition) -> Result<Command, AgentError> {
     Ok(command)
 }
 
-/// Checks that only root and this user can have put the program at its path, or can change it.
+/// Checks that the program and its folder belong to root or this user, and that no other user may write to them.
 fn check(path: &Path) -> io::Result<()> {
     const OTHERS: u32 = 0o022;
     let whole = fs::canonicalize(path)?;

@@ -24,7 +24,7 @@ impl Store {
     /// A store without elements. The base id is the manager's own; its agent's ids lie above it.
     ///
     /// # Errors
-    /// The base id leaves no room for other ids.
+    /// The base id is in the range of numbers that represent string ids.
     pub fn new(base: u32, name: &str) -> Result<Self, sdm_runtime::model::ManagerError> {
         let mut model = Model::default();
         let manager = model.add_manager(base, name)?;
@@ -36,8 +36,8 @@ impl Store {
         })
     }
 
-    /// Applies an event of the agent. Returns true if it concerns elements. Errors in it change nothing, and are
-    /// returned by [`Store::poll_error`].
+    /// Applies an event of the agent. Returns true if it concerns elements or definitions of attributes. Errors in it
+    /// change nothing, and are returned by [`Store::poll_error`].
     pub fn apply(&mut self, event: &Event) -> bool {
         self.model.apply(self.manager, event);
         matches!(
@@ -132,7 +132,7 @@ impl Store {
         groups
     }
 
-    /// Groups elements by the values of the attributes `by`, or of all attributes.
+    /// Groups elements by the values of the attributes `by`, or of all attributes except the id.
     fn alike(
         &self,
         kind: Kind,
@@ -169,8 +169,8 @@ impl Store {
         alike
     }
 
-    /// The ids of elements as texts, each with its elements: one range set for all numeric ids, but one text for each
-    /// string id.
+    /// The ids of elements as texts, each with its elements: one range set if all ids are numeric, otherwise one text
+    /// for each element.
     fn ids(&self, numbers: RoaringBitmap) -> Vec<(String, RoaringBitmap)> {
         let is_number = |number: u32| self.model.id(self.manager, number).parse() == Ok(number);
         // Numbers of string ids are above all others, so the highest one decides.

@@ -8,8 +8,8 @@ use roaring::RoaringBitmap;
 /// Maximum length of a range set's text, in bytes: enough for a million ids without two consecutive ones.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
 
-/// Maximum number of elements of a range set, and of all sets of one event together. A dozen characters can denote four
-/// thousand million elements.
+/// Maximum number of elements of a range set, of all sets of one event together, and of one kind in a manager. A dozen
+/// characters can denote four thousand million elements.
 pub const IDS_MAX: u64 = 1 << 24;
 
 /// The elements of an event, as in "PTP rm proxy, Element IDs": many numbers, or one string.
@@ -20,7 +20,7 @@ pub const IDS_MAX: u64 = 1 << 24;
 pub enum Ids {
     /// Numeric ids.
     Numbers(RoaringBitmap),
-    /// The string id of one element: any text that is no range set.
+    /// The string id of one element.
     Text(String),
 }
 
@@ -70,7 +70,8 @@ impl Ids {
 impl FromStr for Ids {
     type Err = RangeError;
 
-    /// Parses a range set. A text that has other characters than digits, commas and hyphens is a string id.
+    /// Parses a range set. An empty text, or one that has other characters than digits, commas and hyphens, is a string
+    /// id.
     fn from_str(text: &str) -> Result<Self, RangeError> {
         if text.len() > TEXT_BYTES_MAX {
             return Err(RangeError::TooLong(text.len()));

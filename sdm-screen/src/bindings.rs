@@ -49,7 +49,7 @@ impl Bindings {
     /// Parses bindings from the settings: `F8=n` lets F8 act as `n`, `x=none` disables `x`.
     ///
     /// # Errors
-    /// [`BindingError`] names the invalid binding and the reason.
+    /// A binding is invalid, or there are too many.
     pub fn parse<'a>(all: impl IntoIterator<Item = &'a str>) -> Result<Self, BindingError> {
         let mut bindings = Vec::new();
         for pair in all {
@@ -150,7 +150,7 @@ fn is_keys_only(group: &str) -> bool {
     group.split(' ').all(|word| key(word).is_ok())
 }
 
-/// Removes Shift from a letter, which is already upper case.
+/// Removes Shift from a letter, which is already upper case, and from BackTab.
 fn plain(event: KeyEvent) -> KeyEvent {
     let mut modifiers = event.modifiers;
     if matches!(event.code, KeyCode::Char(_) | KeyCode::BackTab) {

@@ -82,7 +82,7 @@ pub struct Debugger {
     pub(crate) visits: bool,
     pub(crate) zoomed: bool,
     pub(crate) helps: bool,
-    /// Reason why the last key had no effect; empty if it had.
+    /// Message about the last key, for example the reason why it had no effect; empty if there is none.
     pub(crate) hint: String,
     /// True for a hint that is valid only while the shell carries out a line.
     hints_at_line: bool,
@@ -193,7 +193,8 @@ impl Debugger {
         self.line.fill_history(lines);
     }
 
-    /// Takes the lines typed since the last call, except answers to questions.
+    /// Takes the lines typed since the last call, except answers to questions, blank lines and repetitions of the line
+    /// before.
     pub fn take_typed(&mut self) -> Vec<String> {
         self.line.take_typed()
     }

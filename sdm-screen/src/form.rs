@@ -6,7 +6,7 @@ use sdm_text::printable;
 use crate::line::{edit, quoted, split, words};
 use crate::platform_state::Cluster;
 
-/// The types of resource managers that `sdm` supports.
+/// The types of resource managers that `sdm-agent` supports.
 const TYPES: [&str; 7] = [
     "local",
     "slurm",
@@ -363,7 +363,7 @@ impl Field {
     }
 }
 
-/// Adds the empty text to the choices.
+/// Adds the empty text to the choices, unless there are none.
 fn with_none(mut choices: Vec<String>) -> Vec<String> {
     if !choices.is_empty() {
         choices.insert(0, String::new());

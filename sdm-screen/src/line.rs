@@ -20,8 +20,8 @@ pub(crate) fn edit(line: &mut String, code: KeyCode) {
     }
 }
 
-/// Splits a line into words as a shell does, with quotation marks and backslashes only. None if a
-/// quotation mark is not closed.
+/// Splits a line into words as a shell does, with quotation marks and backslashes only. None if a quotation mark is not
+/// closed, nothing follows a backslash, or there is no word.
 pub(crate) fn split(line: &str) -> Option<Vec<String>> {
     let mut all = Vec::new();
     let mut word: Option<String> = None;

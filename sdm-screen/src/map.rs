@@ -99,7 +99,7 @@ impl Map {
         (line + 1).saturating_sub(height.into())
     }
 
-    /// A summary of the nodes: the number in each state and use, worst first, with the first node of each.
+    /// A summary of the nodes: the number in each state and use, worst first, each with up to eight names.
     pub(crate) fn lines(&self) -> Vec<(String, Tone)> {
         let mut groups: Vec<(String, u64, Vec<&str>, Tone)> = Vec::new();
         for span in &self.spans {

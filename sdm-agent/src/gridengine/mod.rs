@@ -40,7 +40,7 @@ impl GridEngine {
     /// The Grid Engine whose commands are on `PATH`.
     ///
     /// # Errors
-    /// Grid Engine's commands are not on `PATH`, or this user has no name.
+    /// Grid Engine's commands are not on `PATH`, or the system's user database cannot be read.
     pub fn new() -> Result<Self, ManagerError> {
         if files::search("qstat").is_none() {
             return Err(ManagerError::NoProgram("qstat".to_owned()));

@@ -242,7 +242,7 @@ impl OwnJobs {
     }
 
     /// Reads the user's ended jobs from the accounting: by one `qacct` for all, and by one more for each disappeared
-    /// job that the first lacks.
+    /// job that the first lacks, at most [`ALONE_MAX`].
     fn ask_accounting(&mut self) {
         let said = ask("qacct", &accounting::of_user(&self.user));
         // `qacct` fails where the user has no such job.

@@ -21,11 +21,11 @@ use crate::snapshot::{self, Job};
 
 /// The shortest pause between two queries of a manager's jobs.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
-/// The longest pause between two such queries, unless the client sets one.
+/// The longest pause between two queries of a manager's jobs, unless the client sets one or the queries take long.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// The pause after a query of a manager is at least this many times as long as the query took.
 const PAUSE_OF_LOOK: u32 = 10;
-/// Number of queries in a row that may lack a job before it counts as gone.
+/// Number of queries in a row that lack a job, at which it counts as gone.
 const MISSING_MAX: u32 = 3;
 
 /// A request to a manager's thread.
@@ -54,8 +54,8 @@ pub struct ManagerThreads {
     guard: Guard,
 }
 
-/// The maximum pause between two queries: the shortest polling interval in seconds that any of the jobs requests; 0
-/// requests none.
+/// The maximum pause between two queries: the shortest polling interval in seconds that any of the jobs requests, at
+/// most an hour; 0 requests none. Without a request it is [`PAUSE_MAX`].
 fn pause_max(asked: impl Iterator<Item = u64>) -> Duration {
     let shortest = asked.filter(|seconds| *seconds > 0).min();
     shortest

@@ -62,7 +62,8 @@ fn slurm_option(limit: Limit, value: &str) -> Vec<String> {
     vec![option]
 }
 
-/// The options of `qsub` for a limit, with times in seconds; empty if `qsub` has no such limit.
+/// The options of `qsub` for a limit, with times in seconds; empty if `qsub` has no such limit, or a time is not a
+/// number.
 fn gridengine_option(limit: Limit, value: &str) -> Vec<String> {
     let seconds = || value.parse::<u32>().map(|minutes| u64::from(minutes) * 60);
     let time = |name: &str| seconds().map(|seconds| ["-l".to_owned(), format!("{name}={seconds}")]);

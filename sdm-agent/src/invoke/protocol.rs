@@ -12,7 +12,7 @@ pub const ATTRIBUTE_BYTES_MAX: usize = 4 << 20;
 pub enum ClientRequest {
     /// QUERY_FEATURES, of Ninf-G 5.
     QueryFeatures,
-    /// JOB_CREATE with all its lines, up to JOB_CREATE_END.
+    /// JOB_CREATE with all its lines, up to JOB_CREATE_END or JOB_CREATE_DONE.
     Create {
         /// The client's number for the request.
         id: String,
@@ -41,7 +41,7 @@ pub enum WrongRequest {
     /// A line is longer than [`LINE_BYTES_MAX`].
     #[error("the client sent a line of more than {LINE_BYTES_MAX} bytes")]
     TooLong,
-    /// A job has too many attributes.
+    /// A job has too many attributes, or too many bytes of attributes.
     #[error(
         "the job has more than {ATTRIBUTES_MAX} attributes, or more than {ATTRIBUTE_BYTES_MAX} bytes of attributes"
     )]

@@ -22,7 +22,8 @@ pub const NAME: &str = "ng_invoke_server.";
 /// Time limit for the jobs to end with the server. Its guard continues to end them after that.
 const END_WAIT: Duration = Duration::from_secs(60);
 
-/// Serves the client at the standard streams until it has ended the session or is gone, and its jobs have ended.
+/// Serves the client at the standard streams until it has ended the session or is gone, and its jobs have ended. For a
+/// client that is gone, its jobs are waited for at most a minute.
 ///
 /// # Errors
 /// [`io::Error`] of the system: of the log, a guard that cannot be started, a thread that there is no room for.

@@ -51,7 +51,7 @@ impl Launcher {
         }
     }
 
-    /// The first program on `PATH` that is a launcher of this kind.
+    /// The launcher of this kind on `PATH`; of several, the one whose name comes first in `names`.
     pub(super) fn find(&self) -> Result<PathBuf, ManagerError> {
         let mut found = self.names.iter().filter_map(files::search);
         let found = found.find(|path| self.is_one(path));

@@ -56,7 +56,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// A manager with job records under `kind`, and the first of `launchers` on `PATH` as launcher.
+    /// A manager with job records under `kind`, and the program of `launcher` on `PATH`.
     ///
     /// # Errors
     /// There is no launcher, or no folder to keep jobs in.
@@ -387,7 +387,8 @@ fn state_of(order: &Order, state: &State, is_there: bool, host: &str) -> (states
     }
 }
 
-/// Adds the job's output to the attributes of its first process: all processes write to the same two files.
+/// Adds the job's output to the attributes of its first process, until an hour after the job's end. All processes write
+/// to the same two files.
 fn with_output(mut processes: Vec<Process>, folder: &Path, state: &State) -> Vec<Process> {
     let ended = state.ended;
     let is_recent = ended.is_none_or(|it| runner::now() - it < OUTPUT_SECONDS);

@@ -182,7 +182,7 @@ pub(crate) fn now() -> i64 {
     since.map_or(0, |since| since.as_secs().try_into().unwrap_or(0))
 }
 
-/// True if the path is a folder in which the job's processes can run.
+/// True if the path is a folder, as the working directory of a job must be.
 pub(crate) fn is_folder(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_dir())
 }

@@ -1,7 +1,8 @@
 //! The batch script of a job whose processes `srun` starts, and the program that such a script names.
 //!
-//! The script checks on the job's first node that the program exists: `srun` would start a step of processes that end
-//! at once. If the program does not exist, the script writes this into the job's comment.
+//! The script checks on the job's first node that the program can be executed: `srun` would start a step of processes
+//! that end at once. If it cannot, the script writes the reason into the job's comment. A job in a container is not
+//! checked.
 
 use crate::manager::Submission;
 use crate::program::Program;

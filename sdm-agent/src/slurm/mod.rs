@@ -57,7 +57,7 @@ pub struct Slurm {
 /// Answers of Slurm's accounting.
 #[derive(Default)]
 struct Accounting {
-    /// True if Slurm has no accounting, or was built without it.
+    /// True if Slurm has no accounting, or there is no `sacct`.
     is_absent: bool,
     was_asked: bool,
     /// Jobs that have ended, and that the controller has forgotten.
@@ -284,7 +284,7 @@ fn is_without_json(why: &ManagerError) -> bool {
         if refusals.iter().any(|refusal| words.to_lowercase().contains(refusal)))
 }
 
-/// True if an error of `sacct` says that there is no accounting: "Slurm accounting storage is disabled".
+/// True if there is no `sacct`, or its error says that there is no accounting: "Slurm accounting storage is disabled".
 fn is_without_accounting(why: &ManagerError) -> bool {
     match why {
         ManagerError::NoProgram(_) => true,
@@ -306,8 +306,8 @@ fn in_text() -> Result<Both, ManagerError> {
     Ok((jobs, nodes))
 }
 
-/// The batch script of a job: the program under `srun`, which starts its processes, or a kept session that has
-/// `srun` start them.
+/// The batch script of a job: the program under `srun`, which starts its processes, or a kept session that has `srun`
+/// start them. A program that is a batch script itself runs alone.
 fn script(job: &Submission) -> Result<String, ManagerError> {
     let held = HeldSessions {
         prefix: held_jobs::PREFIX,

@@ -54,8 +54,8 @@ pub(super) fn nodes(said: &str) -> Result<BTreeMap<String, Attributes>, Unreadab
     Ok(nodes)
 }
 
-/// Parses the partitions from lines in the format [`super::PARTITIONS`]: `name|up|limit|*`. The last field may be
-/// missing.
+/// Parses the partitions from lines in the format [`super::PARTITIONS`]: `name|up|limit|name*`. The last field ends
+/// with `*` for the default partition.
 pub(super) fn queues(lines: &[String]) -> BTreeMap<String, Attributes> {
     let mut queues = BTreeMap::new();
     for line in lines {
@@ -182,8 +182,8 @@ pub(super) fn first_of(partitions: &str) -> String {
     first.unwrap_or_default().to_owned()
 }
 
-/// The number of a job as Slurm displays it: `17`, `17_3` for a member of an array, `17+1` for a part of a
-/// heterogeneous job.
+/// The number of a job as Slurm displays it: `17`, `17_3` for a member of an array, `17_[5-9%2]` for waiting members,
+/// `17+1` for a part of a heterogeneous job.
 fn display_id(id: i64, job: &Value) -> String {
     let above = |field: &str| number(&job[field]).filter(|&number| number > 0);
     match (above("array_job_id"), array_index(job)) {
@@ -212,7 +212,8 @@ fn array_index(job: &Value) -> Option<Members> {
     number(&job["array_task_id"]).map(Members::One)
 }
 
-/// Sets the paths of a job's output and errors; a path that Slurm does not report is replaced by Slurm's default name.
+/// Sets the paths of a job's output and errors; for the output of a batch job, a path that Slurm does not report is
+/// replaced by Slurm's default name. Errors without a path go to the output.
 fn output_paths(id: i64, job: &Value, attributes: &mut Attributes) {
     let is_batch =
         job["batch_flag"].as_bool() == Some(true) || number(&job["batch_flag"]) == Some(1);

@@ -10,7 +10,7 @@ use crate::snapshot::{Attributes, Job, set, set_state};
 
 /// Separator of a job's fields: a character that users do not write.
 pub(super) const PART: char = '\u{1f}';
-/// Format of the query for jobs: Slurm's own numbers and words first, and the user's texts last.
+/// Format of the query for jobs: Slurm's own numbers and words and the comment first, the user's other texts last.
 const JOB_FIELDS: [&str; 17] = [
     "%A", "%k", "%i", "%T", "%r", "%u", "%a", "%q", "%P", "%C", "%N", "%S", "%e", "%V", "%l", "%Z",
     "%j",

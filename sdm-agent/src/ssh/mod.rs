@@ -89,8 +89,8 @@ impl Ssh {
         })
     }
 
-    /// The host on which a job is to run: the one that the submission names, or else the host with the fewest
-    /// processes.
+    /// The host on which a job is to run: the one that the submission names, or else the one with the fewest processes.
+    /// Hosts that are known to be down are then left out.
     fn choose(&self, job: &Submission) -> Result<&Host, ManagerError> {
         if let Some(name) = job.options.first() {
             let mut hosts = self.hosts.iter();

@@ -35,7 +35,7 @@ pub enum Obstacle {
         /// True if the debugger is a member of an SDM session.
         ours: bool,
     },
-    /// This machine does not allow ordinary users to attach.
+    /// The setting `kernel.yama.ptrace_scope` of this machine forbids this process to attach.
     Forbidden {
         /// Value of `kernel.yama.ptrace_scope`.
         scope: u8,

@@ -127,7 +127,7 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// True if the error is that the process no longer exists.
+    /// True if the error is that the process ended before its memory was read.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self, Self::Memory { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }

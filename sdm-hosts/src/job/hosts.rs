@@ -39,7 +39,8 @@ fn resolve(name: &str) -> Vec<IpAddr> {
     }
 }
 
-/// True if two names mean the same host, judged by the names alone: equal apart from case and a domain.
+/// True if two names mean the same host, judged by the names alone: equal apart from case, and from a domain that only
+/// one of them has.
 pub(crate) fn is_same(a: &str, b: &str) -> bool {
     let short = |name: &str| {
         // The part after the first dot of an address is no domain.

@@ -17,7 +17,8 @@ use super::{
 const WITH_TABLE: &[&str] = &["orterun", "mpirun.openmpi", "mpiexec.openmpi", "srun"];
 
 impl Search {
-    /// The job of the launcher with this pid. A process that is not a launcher is a job of its own.
+    /// The job of the launcher with this pid. A process that is not a launcher and has started no ranks is a job of its
+    /// own.
     pub(super) fn of_pid(&self, pid: i32) -> Result<Job, JobError> {
         let process = self.process(pid)?;
         let is_starter = process.is_called_any(STARTERS);
@@ -150,7 +151,8 @@ impl Search {
     }
 
     /// The job of a launcher without a process table: its descendants with ranks in their environment. If these are not
-    /// the whole job, its PMIx server is queried. `None` if neither has ranks.
+    /// the whole job, its PMIx server is queried. Ranks of Hydra on other hosts are queried by `ssh`. `None` if no
+    /// ranks are found.
     fn without_table(&self, starter: &Process) -> Result<Option<Job>, JobError> {
         let found = ranks::below(&self.processes, starter.pid)?;
         let count = u32::try_from(found.pids.len()).unwrap_or(u32::MAX);

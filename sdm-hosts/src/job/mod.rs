@@ -1,8 +1,8 @@
 //! Running jobs: the host and the process of each rank.
 //!
 //! A [`Target`] is the user's name for a job; [`find`] looks the job up on this machine. The search reads process
-//! tables from a launcher's memory, everything else from `/proc`. It changes nothing. It stops a process only if gdb
-//! must read the table.
+//! tables from a launcher's memory, and the rest from `/proc`. If that does not suffice, it queries PMIx servers,
+//! Slurm, or other hosts by `ssh`. It changes nothing. It stops a process only if gdb must read the table.
 
 mod access;
 pub mod core_file;
@@ -91,11 +91,12 @@ pub struct Job {
     pub source: String,
     /// Processes of the job, by rising rank.
     pub processes: Vec<JobProcess>,
-    /// True if the ranks were assigned by an MPI runtime.
+    /// True if the ranks were assigned by a runtime, such as MPI or Slurm; false if they are indices in the list.
     pub ranked: bool,
-    /// Slurm's `JOB.STEP`; `None` for a job that is not Slurm's.
+    /// Slurm's `JOB.STEP` if this user's `srun` or Slurm itself reported the job; otherwise `None`.
     pub slurm: Option<String>,
-    /// A sentence about processes that could not be found, with the reason; `None` if all were found.
+    /// A sentence about processes that could not be found or must not be used, with the reason; `None` if there are
+    /// none.
     pub incomplete: Option<String>,
     /// Further sentences for the user about the search.
     pub notes: Vec<String>,
@@ -118,8 +119,8 @@ pub struct Attachable {
     pub line: String,
 }
 
-/// Launchers of this user's jobs on this machine, by rising pid. Launchers below a debugger are left out: their
-/// jobs are debugged already.
+/// Launchers of this user's jobs on this machine, by rising pid. Launchers below a debugger are left out: their jobs
+/// are debugged already. So are launchers below another launcher, or below a helper such as `slurmstepd`.
 ///
 /// # Errors
 /// The processes cannot be listed.
@@ -322,7 +323,7 @@ impl Search {
 
     /// The job of this user's processes with the program name `name`. If there are none, the job of one program's
     /// processes (an interpreter) that have `name` as a word of their command line, with or without its folder.
-    /// Launchers, helpers, and this process's ancestors count only if `name` is a launcher.
+    /// Launchers count only if `name` is a launcher. Helpers and this process's ancestors never count.
     fn of_name(&self, name: &str) -> Result<Job, JobError> {
         let ancestors = self.processes.ancestors(self.own);
         let mine =
@@ -380,8 +381,8 @@ impl Search {
         Ok(job)
     }
 
-    /// Of these pids, those that are not helpers. Where processes of one rank descend from each other, only the rank's
-    /// program is kept.
+    /// These pids without other processes of the same ranks: where processes of one rank descend from each other, only
+    /// the rank's program is kept.
     fn without_helpers(&self, pids: &[i32]) -> Vec<i32> {
         let none = processes::Environment::default();
         let given = |pid: i32| ranks::given(&self.processes, pid, &none);

@@ -1,6 +1,6 @@
 //! The MPIR process table of a launcher, read out of its memory while it runs.
 //!
-//! `mpirun` of Open MPI 4 and Slurm's `srun` keep a table of their processes under symbols that
+//! `mpirun` of Open MPI 4, Hydra's `mpiexec` and Slurm's `srun` keep a table of their processes under symbols that
 //! every debugger knows (MPIR, version 1.0):
 //!
 //! ```text

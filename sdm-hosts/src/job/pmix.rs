@@ -239,7 +239,7 @@ fn why(said: &Said) -> String {
     }
 }
 
-/// Path of the libpmix that a process has loaded, as that process sees it; `None` if it has none.
+/// Path by which this process can open the libpmix that another process has loaded; `None` if it has loaded none.
 fn library_of(process: &proc::Process, pid: i32) -> Option<PathBuf> {
     let maps = process.maps().ok()?;
     let is_it = |path: &&Path| {

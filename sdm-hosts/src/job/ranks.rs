@@ -116,8 +116,8 @@ impl ByJob {
     }
 }
 
-/// Number of ranks, on all hosts, of the job to which a process of this machine belongs; `None` if the runtime does not
-/// give it.
+/// Number of ranks, on all hosts, of the job to which a process of this machine belongs. `None` if the process has no
+/// rank, or the runtime does not give the number.
 #[must_use]
 pub fn size_of(pid: i32) -> Option<u32> {
     let processes = Processes::read(Path::new("/proc")).ok()?;
@@ -152,7 +152,7 @@ pub(super) fn given(
     })
 }
 
-/// A name for a job that the runtime does not name: the process name of the nearest ancestor without the same rank.
+/// A name for a job that the runtime does not name: the pid of the nearest ancestor without the same rank.
 fn above(processes: &Processes, pid: i32, own: &Identity) -> String {
     let mut at = pid;
     while let Some(parent) = processes.get(at).map(|it| it.parent) {

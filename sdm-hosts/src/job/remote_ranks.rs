@@ -18,7 +18,8 @@ pub(super) struct RemoteProcess {
 }
 
 impl RemoteProcess {
-    /// Parses rank, pid, parent, a flag for a mapped MPI library, and clock ticks; `None` if a number is invalid.
+    /// Parses rank, pid, parent, a flag for a mapped MPI library, and clock ticks; `None` if rank, pid or parent is
+    /// invalid.
     pub(super) fn read(numbers: [&str; 5], (host, program): (&str, &str)) -> Option<Self> {
         let [rank, pid, parent, mpi, ticks] = numbers;
         let rank = rank.parse().ok().filter(|rank| *rank < PROCESSES_MAX)?;

@@ -28,8 +28,8 @@ pub enum Target {
     },
     /// A job of a PMIx server on this machine, by the name of its namespace.
     Namespace(String),
-    /// The processes of this user with this program name. If there are none: those of one program (an interpreter)
-    /// that have the name as a word of their command line.
+    /// The processes of this user with this program name; for the name of a launcher, the launcher's job. If there are
+    /// none: those of one program (an interpreter) that have the name as a word of their command line.
     Name(String),
 }
 

@@ -206,8 +206,8 @@ fn folders(list: &[u8]) -> Vec<PathBuf> {
     folders.map(folder).collect()
 }
 
-/// A path with the loader's variables replaced: `$ORIGIN` by the folder of `object`, `$LIB` by each folder name that
-/// systems have for this machine's libraries.
+/// A path with the loader's variables replaced: `$ORIGIN` by the folder of `object`, `$PLATFORM` by the architecture,
+/// and `$LIB` by each folder name that systems have for this machine's libraries.
 fn expanded(text: &str, object: &Path) -> Vec<PathBuf> {
     let put = |text: String, word: &str, value: &str| {
         let text = text.replace(&format!("${{{word}}}"), value);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Waits until one of these descriptors can be read, or the time is over.
+/// Waits until one of these descriptors can be read, a signal arrives, or the time is over.
 pub(super) fn await_any<'a>(
     fds: impl Iterator<Item = BorrowedFd<'a>>,
     wait: Duration,

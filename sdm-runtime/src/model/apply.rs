@@ -190,7 +190,7 @@ impl Store {
     }
 
     /// The number that represents a value; `None` for no value. `before` is an earlier value of an array in the same
-    /// event, to which the text is appended as one more item.
+    /// group, to which the text is appended as one more item.
     fn cell(
         &mut self,
         kind: Kind,

@@ -12,7 +12,7 @@ use roaring::RoaringBitmap;
 
 /// Maximum number of ids in a packed segment. One change copies up to this number.
 const PACKED_MAX: usize = 1024;
-/// A segment shorter than this is packed together with its neighbour.
+/// A segment of at most this many ids is packed together with a neighbour that is short or packed, too.
 const SHORT: u32 = 8;
 
 /// Numbers by id.

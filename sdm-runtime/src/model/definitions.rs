@@ -24,7 +24,7 @@ pub enum DefinitionError {
     /// The default is not a value of the type.
     #[error("attribute {0} is defined with an invalid default: {1}")]
     BadDefault(String, ValueError),
-    /// The attribute is defined already, with another type.
+    /// The attribute is defined already, with another type or other bounds.
     #[error("attribute {0} is already defined with another type")]
     Otherwise(String),
     /// There are [`DEFINITIONS_MAX`] already.
@@ -163,7 +163,8 @@ impl Definitions {
     /// it is.
     ///
     /// # Errors
-    /// The definition is malformed, exists with another type or other bounds, or exceeds the maximum number.
+    /// The definition is malformed, or exceeds the maximum number. Or the attribute exists with another type, or with
+    /// other bounds and not as a predefined one.
     pub fn announce(&mut self, wire: &Definition) -> Result<(), DefinitionError> {
         let new = AttributeDefinition::read(wire)?;
         match self.index.get(&new.id) {

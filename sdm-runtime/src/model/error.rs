@@ -9,7 +9,8 @@ use super::value::ValueError;
 use crate::ids::IDS_MAX;
 use crate::wire::event::Kind;
 
-/// Maximum size of all distinct texts of one resource manager together, in bytes.
+/// Maximum size of all distinct texts of one resource manager's attribute values together, in bytes. String ids do not
+/// count.
 pub const TEXTS_BYTES_MAX: usize = 256 << 20;
 /// Maximum number of string ids of one resource manager.
 pub const NAMES_MAX: u32 = 1 << 20;
@@ -23,7 +24,7 @@ pub enum ModelError {
         parent = .1
     )]
     NoParent(&'static str, String),
-    /// The elements do not exist.
+    /// The elements do not exist, or the named job does not have these processes.
     #[error("{kind} {id} does not exist", kind = .0, id = .1)]
     Unknown(&'static str, String),
     /// New elements with ids that are in use, or reserved.
@@ -64,7 +65,7 @@ pub enum ModelError {
     /// There are too many string ids.
     #[error("the resource manager has more than {NAMES_MAX} string ids")]
     TooManyNames,
-    /// All texts of the manager together exceed [`TEXTS_BYTES_MAX`].
+    /// The texts of all attribute values of the manager together exceed [`TEXTS_BYTES_MAX`].
     #[error("the resource manager's texts exceed {TEXTS_BYTES_MAX} bytes")]
     TooManyTexts,
     /// Number of further errors in an event that are not reported one by one.

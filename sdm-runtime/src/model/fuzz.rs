@@ -18,7 +18,8 @@ const KINDS: [Kind; 6] = [
     Kind::Job,
     Kind::Process,
 ];
-/// Attributes of all types; the last are in no definition at first.
+/// Attributes of all types that predefined attributes have. `made` has no definition at first; an event can give it any
+/// type.
 const KEYS: [&str; 13] = [
     "processState",
     "processNodeId",

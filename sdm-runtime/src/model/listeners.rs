@@ -31,11 +31,12 @@ pub enum Interest {
     /// All notices.
     All,
     /// One element: its attributes, its creation and its removal. For the manager's own element also the manager's
-    /// errors and messages.
+    /// errors and messages, and whether its elements are out of date.
     Element(ManagerId, Kind, u32),
     /// The children of one element: new, changed and removed ones. Children of a node are the processes on it.
     Children(ManagerId, Kind, u32),
-    /// The resource managers: their attributes, errors and messages, but not their elements.
+    /// The resource managers: new, changed and removed ones, their errors and messages, and whether their elements are
+    /// out of date. Notices about their elements are excluded.
     Managers,
 }
 

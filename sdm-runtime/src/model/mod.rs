@@ -79,7 +79,7 @@ impl Model {
     /// Adds a resource manager, which is STOPPED. The base id is its element's id; its agent's numbers lie above it.
     ///
     /// # Errors
-    /// There are too many managers, or the base id belongs to another element.
+    /// There are too many managers, or the base id is in the range of numbers that represent string ids.
     pub fn add_manager(&mut self, base: u32, name: &str) -> Result<ManagerId, ManagerError> {
         if self.managers.len() >= MANAGERS_MAX || self.last == u32::MAX {
             return Err(ManagerError::TooMany);
@@ -140,7 +140,8 @@ impl Model {
         }
     }
 
-    /// Removes all elements of a manager, and its agent's definitions, before a new agent reports its own.
+    /// Removes all elements of a manager except the one for the manager itself, and its agent's definitions, before a
+    /// new agent reports its own.
     pub fn forget_elements(&mut self, manager: ManagerId) {
         let Some(store) = self.managers.get_mut(&manager) else {
             return;
@@ -152,8 +153,9 @@ impl Model {
         store.begin_anew();
     }
 
-    /// Applies an event of a manager's agent. Returns the number of errors in it; listeners are notified of each error.
-    /// Events that answer commands change nothing.
+    /// Applies an event of a manager's agent. Returns the number of errors in it. Listeners are notified of each of the
+    /// first 16, and then of the number of further ones. Events that answer commands, except attribute definitions,
+    /// change nothing.
     pub fn apply(&mut self, manager: ManagerId, event: &Event) -> usize {
         let store = self.managers.get_mut(&manager);
         store.map_or(0, |store| store.apply(&mut self.listeners, manager, event))
@@ -200,7 +202,8 @@ impl Model {
         self.managers.get(&manager).map(|store| &store.definitions)
     }
 
-    /// The number that stands for this id; `None` for a string id that is not known. An element with it need not exist.
+    /// The number that stands for this id; `None` for a string id that is not known, and for a number that is reserved
+    /// for string ids. An element with it need not exist.
     #[must_use]
     pub fn number(&self, manager: ManagerId, id: &str) -> Option<u32> {
         self.managers.get(&manager)?.find(id)
@@ -270,7 +273,8 @@ impl Model {
             .flatten()
     }
 
-    /// The state of an element, or of the manager if `element` is `None`. Returns `None` for an unknown one.
+    /// The state of an element, or of the manager if `element` is `None` and `kind` is that of managers. Returns `None`
+    /// for an unknown one.
     #[must_use]
     pub fn state(&self, manager: ManagerId, kind: Kind, element: Option<u32>) -> Option<Value> {
         let element = element.or_else(|| self.base(manager))?;

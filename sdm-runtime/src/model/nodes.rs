@@ -1,5 +1,6 @@
-//! The states of nodes that follow from their processes: RUNNING_PROCESS where one runs, EXITED_PROCESS where some
-//! have ended and none runs, else NONE. Processes are counted node by node, by range.
+//! The states of nodes that follow from their processes: RUNNING_PROCESS where one lives (starting, running or
+//! suspended), EXITED_PROCESS where some have ended and none lives, else NONE. Processes are counted node by node, by
+//! range.
 
 use roaring::RoaringBitmap;
 
@@ -28,7 +29,7 @@ impl Life {
 }
 
 impl Store {
-    /// True if setting an attribute of these processes changes a node's counts.
+    /// True if setting an attribute of these processes can change a node's counts.
     pub(super) fn is_counted(
         &self,
         attribute: usize,

@@ -244,7 +244,8 @@ impl Store {
         numbers
     }
 
-    /// The number that stands for an element's id; `None` if no element can have this id.
+    /// The number that stands for an element's id; `None` for an unknown string id, and for a number that is reserved
+    /// for string ids.
     pub(super) fn find(&self, id: &str) -> Option<u32> {
         match Ids::one(id) {
             Ids::Numbers(number) => number.min().filter(|number| *number < NAMES_FROM),

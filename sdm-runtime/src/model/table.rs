@@ -21,8 +21,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Ranges that contain the elements `ids`, all of which must exist, and no other elements of this kind. Ranges
-    /// without an element between them are joined.
+    /// Ranges that contain the elements `ids`, all of which must exist, and no other elements of this kind. One range
+    /// if no other element is between the first and the last; otherwise the ranges of `ids`.
     pub(super) fn spans(&self, ids: &RoaringBitmap) -> Vec<(u32, u32)> {
         match (ids.min(), ids.max()) {
             (Some(first), Some(last)) if ids.len() == self.ids.range_cardinality(first..=last) => {

@@ -7,7 +7,7 @@ use super::error::{ModelError, NAMES_MAX, TEXTS_BYTES_MAX};
 
 /// First of the numbers that represent string ids.
 pub(super) const NAMES_FROM: u32 = u32::MAX - NAMES_MAX + 1;
-/// Minimum number of texts for a search for unused ones.
+/// A search for unused texts is not due up to this number of texts, unless they are large.
 const SWEEP_MIN: usize = 4096;
 
 /// Texts of values. An unused one stays until [`sweep`](Self::sweep).
@@ -47,8 +47,9 @@ impl Texts {
         place.and_then(Option::as_deref).unwrap_or_default()
     }
 
-    /// True if a search for unused texts is due. There are twice as many texts as were in use after the last one, or
-    /// half of the allowed bytes are used and some texts are new.
+    /// True if a search for unused texts is due. There are more than [`SWEEP_MIN`] texts, and more than twice as many
+    /// as were in use after the last one. Or more than half of the allowed bytes are used, and the number of texts has
+    /// grown by over an eighth.
     pub(super) fn is_to_sweep(&self) -> bool {
         let is_large =
             self.bytes > TEXTS_BYTES_MAX / 2 && self.numbers.len() > self.swept + self.swept / 8;

@@ -30,7 +30,7 @@ pub enum AttributeType {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DateBounds {
     /// Format that is accepted in addition to ISO 8601, for `strptime`; `None` for no other. PTP's styles are supported
-    /// for English locales, if their texts name no time zone.
+    /// for the locales US and UK, if their texts name no time zone.
     pub format: Option<&'static str>,
     /// The earliest allowed date, in seconds of Unix time.
     pub min: i64,
@@ -68,7 +68,8 @@ pub struct AttributeDefinition {
     pub name: String,
     /// A description for the user.
     pub description: String,
-    /// The value of an attribute that is set to an empty text; `None` if such an attribute has no value.
+    /// The value of an attribute that is set to an empty text; `None` if such an attribute has no value. STRING and
+    /// ARRAY attributes keep the empty text instead.
     pub default: Option<Value>,
     /// True if clients show the attribute to the user.
     pub display: bool,

@@ -76,7 +76,8 @@ impl Subject {
     }
 }
 
-/// The agent's end of a session. It answers INIT, MODEL_DEF, START_EVENTS, STOP_EVENTS, filters and QUIT itself.
+/// The agent's end of a session. It itself answers INIT, MODEL_DEF and QUIT, and the commands about events, filters and
+/// attribute definitions.
 #[derive(Debug)]
 pub struct Agent {
     decoder: Decoder,
@@ -162,8 +163,8 @@ impl Agent {
         self.output.len()
     }
 
-    /// The next command for the owner, which answers with [`complete`](Self::complete). `None` if no whole command has
-    /// arrived, or while the output is full: nothing is read then.
+    /// The next command for the owner, which answers with [`complete`](Self::complete). `None` if none has arrived
+    /// whole, after QUIT, or while the output is full: nothing is read then.
     ///
     /// # Errors
     /// The bytes do not form messages; the session is to be closed.

@@ -3,7 +3,7 @@
 use super::{Dialect, command::Command, event::Event, frame::Decoder};
 
 /// Decodes messages in both dialects as commands and events. Checks that a decoded message survives encoding and
-/// decoding.
+/// decoding; INIT is only encoded.
 pub fn fuzz_messages(bytes: &[u8]) {
     let mut decoder = Decoder::default();
     decoder.push(bytes);

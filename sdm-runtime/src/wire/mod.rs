@@ -26,10 +26,11 @@ pub type Attribute = (String, String);
 /// One of the two protocols that call themselves version 2.0; INIT's arguments distinguish them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// The document's dialect: INIT has bare arguments, and there are MOVE_JOB, CHANGE_JOB and LIST_FILTERS.
+    /// The document's dialect: INIT has bare arguments, and there are MOVE_JOB, CHANGE_JOB, LIST_FILTERS and LOOK,
+    /// which SDM adds.
     Document,
-    /// The dialect of PTP's client and agents: arguments are `key=value`, and the commands from number 7 on differ from
-    /// the document's.
+    /// The dialect of PTP's client and agents: arguments are `key=value`, and the commands from number 7 on, except
+    /// SET_FILTERS, differ from the document's.
     Ptp,
 }
 

@@ -14,9 +14,11 @@ pub(crate) struct Console {
     lines: VecDeque<ConsoleLine>,
     /// Number of lines at the end below the displayed ones.
     below: usize,
-    /// Index of the last entered line. None before the first one, and once other text than its answer has followed.
+    /// Index of the last entered line. None before the first one, after scrolling, and once other text than its answer
+    /// has followed.
     given: Option<usize>,
-    /// True once its answer is complete. An answer longer than the panel is shown from its beginning.
+    /// True once the answer to the last entered line is complete. An answer longer than the panel is shown from its
+    /// beginning.
     is_answered: bool,
     /// Number of lines that fit into the panel in the last frame.
     room: Cell<usize>,

@@ -86,7 +86,7 @@ impl LineEdit {
         self.shown = None;
     }
 
-    /// Takes the line, which is added to the history unless it answers a question.
+    /// Takes the line. It is added to the history unless it answers a question, is blank or repeats the last one.
     pub(crate) fn take(&mut self, is_question: bool) -> String {
         let line = std::mem::take(&mut self.text);
         (self.at, self.shown) = (0, None);
@@ -106,7 +106,7 @@ impl LineEdit {
         self.history = lines.split_off(lines.len().saturating_sub(HISTORY_MAX));
     }
 
-    /// Takes the lines that were typed since the last call.
+    /// Takes the lines that were added to the history since the last call.
     pub(crate) fn take_typed(&mut self) -> Vec<String> {
         std::mem::take(&mut self.typed)
     }

@@ -4,7 +4,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{Debugger, Deed, Panel, source, values};
 
-/// Minimum number of columns to list all keys of the source panel.
+/// Minimum number of columns for the long list of keys of the source panel.
 const COLUMNS_OF_ALL: u16 = 140;
 /// Number of lines that PgUp and PgDn move.
 const PAGE: i32 = 15;
@@ -28,8 +28,8 @@ const fn action(key: char, line: &'static str, stands: bool) -> Action {
     }
 }
 
-/// gdb's single-key commands, and those of other debuggers. Commands that let tasks run do not block the
-/// screen.
+/// gdb's single-key commands, and those of other debuggers. Commands that continue tasks do not block the screen; `run`
+/// does until the tasks stop.
 pub(crate) const ACTIONS: [Action; 11] = [
     Action {
         function: Some((5, KeyModifiers::NONE)),
@@ -307,7 +307,8 @@ impl Debugger {
         self.visit();
     }
 
-    /// Copies the selected line to the terminal's clipboard.
+    /// Copies the selected line to the terminal's clipboard: in the map the selected ranks, in output and prompt the
+    /// last line of output.
     fn copy(&mut self) {
         let sight = &self.board.sight;
         let text = match self.panel {

@@ -1,5 +1,5 @@
-//! Handling of the mouse: a click selects, sets a breakpoint beside the source, or presses a key of the footer; the
-//! wheel scrolls the panel below the pointer, or moves its selection.
+//! Handling of the mouse: a click selects, sets or removes a breakpoint beside the source, or presses a key of the
+//! footer. The wheel scrolls the panel below the pointer, or moves its selection.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
@@ -101,8 +101,8 @@ impl Debugger {
         }
     }
 
-    /// Scrolls the panel below the pointer. The keyboard focus moves only to the stacks, whose selection is
-    /// the focus of commands.
+    /// Scrolls the panel below the pointer; the ranks and the output are not scrolled. The keyboard focus moves only to
+    /// the stacks, whose selection is the focus of commands.
     fn wheel(&mut self, at: Position, by: i32) {
         let [_, body, _] = body(self.area);
         match self.panel_at(body, at).map(|(panel, _)| panel) {

@@ -87,7 +87,7 @@ impl Debugger {
         values::rows(&self.board.sight, &self.names, self.style, parts)
     }
 
-    /// The visible panels with their areas. In the linear style only one is visible.
+    /// The visible panels with their areas. In the linear style, or while a panel is zoomed, only one is visible.
     pub(super) fn places(&self, body: Rect) -> Vec<(Panel, Rect)> {
         places(body, self.panel, self.zoomed || self.style.linear)
     }

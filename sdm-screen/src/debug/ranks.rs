@@ -12,7 +12,8 @@ use crate::style::Tone;
 /// Letters for the innermost frames of ranks, most ranks first. The last one stands for all further frames.
 const PLACES: &[u8] = b"abcdefghijklmnopqrstuvw*";
 
-/// Tasks with the same state and, if they are stopped, the same innermost frame.
+/// Tasks with the same state and, if they are stopped, the same innermost frame. Crashed tasks form one class, whatever
+/// their frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RankClass {
     pub(crate) sign: char,

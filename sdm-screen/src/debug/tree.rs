@@ -35,7 +35,8 @@ pub(crate) struct TreeRow {
 }
 
 impl StackView {
-    /// Sets the stacks. The selection stays on its frame, or moves to the innermost frame of the focus.
+    /// Sets the stacks. The selection stays on its frame if the tasks of the frame are the focus. Otherwise it moves to
+    /// the innermost frame of the focus, or to the first row.
     pub(crate) fn fill(&mut self, stacks: Option<&MergedStacks>, names: &Names, focus: &IdSet) {
         let before = self.rows.get(self.at).cloned();
         self.rows.clear();
@@ -61,7 +62,7 @@ impl StackView {
             .unwrap_or(0);
     }
 
-    /// Moves the selection by a number of rows. Returns the selected tasks if they have changed, otherwise None.
+    /// Moves the selection by a number of rows. Returns the tasks of the selected row; None if there are no rows.
     pub(crate) fn step(&mut self, by: isize) -> Option<IdSet> {
         let last = self.rows.len().saturating_sub(1);
         self.at = self.at.saturating_add_signed(by).min(last);
