@@ -54,7 +54,11 @@ const MPI_NAMES: &[(&str, usize, &str)] = &[
         "C source that is generated",
     ),
     ("sdm-check/src/buffers.rs", 13, "C source that is generated"),
-    ("sdm-check/src/wrappers.rs", 10, "C source that is generated"),
+    (
+        "sdm-check/src/wrappers.rs",
+        10,
+        "C source that is generated",
+    ),
     ("sdm-dap/src/client_breakpoints.rs", 2, "texts for the user"),
     ("sdm-debug/src/event.rs", 1, "a text for the user"),
     (
