@@ -145,8 +145,7 @@ impl InterruptGate {
         }
     }
 
-    /// Takes a record of gdb. Returns it with the driver's token, or `None` if it answers a barrier question, or if no
-    /// command has its token.
+    /// Takes a record of gdb. Returns it with the driver's token. `None` for a barrier's answer or an unknown token.
     pub fn receive(&mut self, mut record: Record) -> Option<Record> {
         if let Record::Result { token, .. } | Record::TooLong { token, .. } = &mut record
             && let Some(number) = *token

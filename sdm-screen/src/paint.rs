@@ -97,8 +97,7 @@ impl Top {
         Layout::vertical(parts).areas(area)
     }
 
-    /// The parts of the view with their areas. In the linear style, only the one with the keyboard focus; below the
-    /// list of the process view, the attributes too.
+    /// The parts of the view with their areas. In the linear style, only the focused one, or list and attributes.
     pub(crate) fn parts(&self, body: Rect) -> Vec<(Part, Rect)> {
         let two = |layout: Layout| {
             let [first, second] = layout.areas(body);
@@ -365,8 +364,7 @@ impl Top {
         }
     }
 
-    /// The overlay in front of the view: its title, lines, and the index of the selected line. None without an overlay,
-    /// and for a line that is typed at the bottom.
+    /// The overlay in front: title, lines, index of the selected line. None without one, and for a line at the bottom.
     fn over_lines(&self) -> Option<(String, Vec<String>, Option<usize>)> {
         Some(match &self.over {
             Overlay::Help => {

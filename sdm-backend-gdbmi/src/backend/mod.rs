@@ -74,8 +74,7 @@ pub struct GdbBackend {
     config: GdbConfig,
     driver_config: Rc<DriverConfig>,
     sources: Rc<Sources>,
-    /// The slots, by number. A slot that was replaced by a restart stays until its gdb and all its descriptors are
-    /// gone.
+    /// The slots, by number. One that a restart replaced stays until its gdb and all its descriptors are gone.
     slots: BTreeMap<u64, KnownSlot>,
     next_slot: u64,
     /// The current slot of each task.
@@ -92,15 +91,13 @@ pub struct GdbBackend {
     outputs: VecDeque<BackendOutput>,
     paused: bool,
     ending: Option<EndPolicy>,
-    /// The library that gdbs preload unless they attach; `Some(None)` if there is none, `None` before the first such
-    /// gdb.
+    /// The library that gdbs preload unless they attach; `Some(None)` if there is none, `None` before the first.
     preload: Option<Option<Preload>>,
     /// The library that attaching gdbs preload; `Some(None)` if there is none, `None` before the first such gdb.
     guard: Option<Option<Preload>>,
     /// The warden: a process that ends the gdbs if this process is killed. It is started with the first gdb.
     warden: Option<Rc<Watchdog>>,
-    /// The shims: those that a launcher has started for the tasks, and those that this process starts for programs
-    /// without a gdb.
+    /// The shims: those of a launcher for the tasks, and those of this process for programs without a gdb.
     shims: Shims,
     /// Inspection of tasks without a gdb.
     looks: SeizedLooks,

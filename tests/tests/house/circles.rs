@@ -120,7 +120,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-diagnose",
-        "collective_groups epochs neighbors wait_for",
+        "collective_groups epochs messages neighbors wait_for",
         "one type of all waits, whose methods are in the files of the kinds of waits that it holds",
     ),
     (

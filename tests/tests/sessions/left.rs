@@ -3,8 +3,10 @@
 use std::fs;
 use std::process::Command;
 
+use sdm_idset::TaskId;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
+use sdm_tests::united;
 
 #[test]
 fn detaching_script_ends_with_its_program() {
@@ -19,7 +21,14 @@ fn detaching_script_ends_with_its_program() {
     fs::write(place.path().join("go"), "").expect("a file");
     let done = running.finish().code(0);
     done.expect_part("detach", stays);
-    done.expect_part("detach", "[1-2] going\n");
+    for rank in [1, 2] {
+        let printed = united::printed_by(&done.out, TaskId(rank));
+        assert_eq!(
+            printed.iter().filter(|line| *line == "going").count(),
+            1,
+            "{done}"
+        );
+    }
     done.expect_each("detach", "1-2", "exited with code 5");
 }
 
