@@ -5,6 +5,7 @@
 //! name; the lists are found by these names.
 
 use super::{COMMUNICATOR_BYTES, OpenMpi, RANKS_MAX, words};
+use crate::memory::Memory;
 use crate::mpi::{Direction, Members, Message, Piece, WORD};
 
 /// Class names of `ob1`'s structures for a communicator and for a rank in it, and of lists.
@@ -31,7 +32,8 @@ impl OpenMpi<'_> {
         let rank = ranks.get(source);
         // A list of waiting receives precedes the list of messages.
         let list = rank.and_then(|rank| self.lists(*rank)?.pop());
-        list.map(|list| self.tags(list, source)).unwrap_or_default()
+        list.map(|list| tags(self.memory, list, source))
+            .unwrap_or_default()
     }
 
     /// The program's unexpected messages in a communicator, from any of its ranks.
@@ -56,7 +58,7 @@ impl OpenMpi<'_> {
     pub fn posted(&self, communicator: u64) -> Option<Vec<(u64, Message)>> {
         let (address, block, _) = self.of_communicator(communicator)?;
         let lists = self.lists_in(address, block.len());
-        let mut from_any = lists.into_iter().flat_map(|list| self.items(list));
+        let mut from_any = lists.into_iter().flat_map(|list| items(self.memory, list));
         if from_any.next().is_some() {
             return None;
         }
@@ -67,7 +69,7 @@ impl OpenMpi<'_> {
                 [receives, .., _] => Some(receives),
                 _ => None,
             });
-        let requests = lists.flat_map(|list| self.items(list));
+        let requests = lists.flat_map(|list| items(self.memory, list));
         let message = |request| Some((request, self.message(request)?));
         Some(requests.filter_map(message).collect())
     }
@@ -119,24 +121,24 @@ impl OpenMpi<'_> {
         };
         places.filter(is_list).collect()
     }
+}
 
-    /// The addresses of the items of a list.
-    fn items(&self, list: u64) -> impl Iterator<Item = u64> {
-        let end = list.wrapping_add(LIST_END);
-        let next = move |at: u64| {
-            let item = Piece::read(self.memory, at, NEXT + WORD)?;
-            Some(item.word(NEXT)).filter(|next| *next != end)
-        };
-        std::iter::successors(next(end), move |at| next(*at)).take(MESSAGES_MAX)
-    }
+/// The addresses of the items of a list.
+fn items(memory: &dyn Memory, list: u64) -> impl Iterator<Item = u64> {
+    let end = list.wrapping_add(LIST_END);
+    let next = move |at: u64| {
+        let item = Piece::read(memory, at, NEXT + WORD)?;
+        Some(item.word(NEXT)).filter(|next| *next != end)
+    };
+    std::iter::successors(next(end), move |at| next(*at)).take(MESSAGES_MAX)
+}
 
-    fn tags(&self, list: u64, source: usize) -> Vec<i32> {
-        let items = self.items(list);
-        let message = |at| Piece::read(self.memory, at, MESSAGE_BYTES);
-        let messages = items.filter_map(message);
-        let messages = messages.filter(|one| usize::try_from(one.number(SOURCE)) == Ok(source));
-        // Tags of the program are not negative, unlike those of the library's collective operations.
-        let tags = messages.map(|one| one.number(TAG));
-        tags.filter(|tag| *tag >= 0).collect()
-    }
+fn tags(memory: &dyn Memory, list: u64, source: usize) -> Vec<i32> {
+    let items = items(memory, list);
+    let message = |at| Piece::read(memory, at, MESSAGE_BYTES);
+    let messages = items.filter_map(message);
+    let messages = messages.filter(|one| usize::try_from(one.number(SOURCE)) == Ok(source));
+    // Tags of the program are not negative, unlike those of the library's collective operations.
+    let tags = messages.map(|one| one.number(TAG));
+    tags.filter(|tag| *tag >= 0).collect()
 }

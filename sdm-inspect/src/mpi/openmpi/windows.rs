@@ -10,6 +10,7 @@
 use sdm_debug::probe::{ArgumentRole, WindowLock};
 
 use super::{OpenMpi, RANKS_MAX, is_address, words};
+use crate::memory::Memory;
 use crate::mpi::{GroupEpoch, Members, Piece, WINDOWS_MAX, WORD};
 
 const WINDOW: &str = "ompi_win_t";
@@ -184,7 +185,7 @@ impl OpenMpi<'_> {
             let word = module.piece.word(at);
             // Locks are in a hash table, in a list with an entry for each rank, or in the module itself.
             let mut kept = match self.class_of_class(word).as_deref() {
-                Some(TABLE) => self.entries(&module.piece, at).unwrap_or_default(),
+                Some(TABLE) => entries(self.memory, &module.piece, at).unwrap_or_default(),
                 Some(_) => vec![module.address + at as u64],
                 None => Vec::new(),
             };
@@ -195,15 +196,6 @@ impl OpenMpi<'_> {
             kept
         });
         kept.filter_map(move |address| self.lock(module, address))
-    }
-
-    /// The addresses in the entries of a table, which is at this offset of a module; `None` if no table is there.
-    fn entries(&self, module: &Piece, at: usize) -> Option<Vec<u64>> {
-        let room = usize::try_from(module.word(at + TABLE_ROOM)).ok()?;
-        let room = Some(room).filter(|room| *room <= ENTRIES_MAX)?;
-        let entries = module.word(at + TABLE_ENTRIES);
-        let entries = Piece::read(self.memory, entries, room * ENTRY_BYTES)?;
-        Some(entries.words().filter(|word| *word != 0).collect())
     }
 
     /// The locked rank of a lock object; negative if all ranks are locked. `None` if the address has no object of a
@@ -261,6 +253,15 @@ impl OpenMpi<'_> {
     fn class_of_class(&self, class: u64) -> Option<String> {
         self.class_of(&Piece(class.to_ne_bytes().to_vec()))
     }
+}
+
+/// The addresses in the entries of a table, which is at this offset of a module; `None` if no table is there.
+fn entries(memory: &dyn Memory, module: &Piece, at: usize) -> Option<Vec<u64>> {
+    let room = usize::try_from(module.word(at + TABLE_ROOM)).ok()?;
+    let room = Some(room).filter(|room| *room <= ENTRIES_MAX)?;
+    let entries = module.word(at + TABLE_ENTRIES);
+    let entries = Piece::read(memory, entries, room * ENTRY_BYTES)?;
+    Some(entries.words().filter(|word| *word != 0).collect())
 }
 
 /// True if the words [`FUNCTIONS`] of a module are function pointers that are all in one library.
