@@ -75,4 +75,5 @@ mod unprinted;
 mod unread;
 mod watch;
 mod web;
+mod web_control;
 mod words;

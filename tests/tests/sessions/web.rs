@@ -29,7 +29,7 @@ fn address(running: &Running<'_>, mark: usize) -> String {
 }
 
 /// `sdm` with a page that a browser shows, where there is one.
-fn served<'a>(place: &'a Place, sdm: Sdm<'a>) -> Option<(Running<'a>, BrowserPage)> {
+pub(super) fn served<'a>(place: &'a Place, sdm: Sdm<'a>) -> Option<(Running<'a>, BrowserPage)> {
     let browser = Browser::find()?;
     let running = sdm.spawn();
     let address = address(&running, 0);
@@ -37,7 +37,7 @@ fn served<'a>(place: &'a Place, sdm: Sdm<'a>) -> Option<(Running<'a>, BrowserPag
     Some((running, page))
 }
 
-fn work<'a>(place: &'a Place, what: &str) -> Sdm<'a> {
+pub(super) fn work<'a>(place: &'a Place, what: &str) -> Sdm<'a> {
     let program = place.compile("work", Compiler::C);
     Sdm::run(place, 8)
         .args(["--web"])
@@ -45,7 +45,7 @@ fn work<'a>(place: &'a Place, what: &str) -> Sdm<'a> {
 }
 
 /// Ends the session by the page.
-fn quit(running: Running<'_>, mut page: BrowserPage) {
+pub(super) fn quit(running: Running<'_>, mut page: BrowserPage) {
     page.line("quit");
     page.wait_text("#prompt", "ranks started here?");
     page.line("y");

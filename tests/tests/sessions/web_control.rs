@@ -1,0 +1,55 @@
+//! Run control on a session's page, by the mouse and by the keyboard.
+
+use sdm_tests::page::BrowserPage;
+use sdm_tests::place::Place;
+
+use super::web::{quit, served, work};
+
+/// Makes ranks the focus in the console, and leaves it.
+fn focus(page: &mut BrowserPage, set: &str) {
+    page.line(&format!("focus {set}"));
+    page.wait_text("#prompt", &format!("[{set}"));
+    leave_console(page);
+}
+
+/// Takes the keyboard from the console: keys go to the page.
+fn leave_console(page: &mut BrowserPage) {
+    page.value("document.activeElement.blur()");
+}
+
+#[test]
+fn buttons_and_keys_run_all_or_the_chosen_ranks() {
+    let place = Place::new();
+    let Some((running, mut page)) = served(&place, work(&place, "spin")) else {
+        return;
+    };
+    page.wait_text("#states", "8 stopped");
+    focus(&mut page, "0-2");
+    page.click("[data-line='next &']");
+    page.wait_text("#tree", "ranks 0-2 (3)");
+    // A breakpoint is set in the ranks of the focus.
+    focus(&mut page, "all");
+    let call = Place::line("work.c", "        spin();");
+    page.line(&format!("break work.c:{call}"));
+    page.wait_text("#log", "breakpoint 1 at work.c:");
+    leave_console(&mut page);
+    page.key("c");
+    page.wait_text("#tree", &format!("work.c:{call}"));
+    page.wait_text("#states", "8 stopped");
+    // A step leads into the function, and leaves the others.
+    focus(&mut page, "5-6");
+    page.key("s");
+    page.wait_text("#tree", "spin");
+    page.wait_text("#tree", "ranks 5-6 (2)");
+    focus(&mut page, "all");
+    page.click("[data-line='continue &']");
+    page.wait_text("#states", "8 running");
+    focus(&mut page, "3");
+    page.key("i");
+    page.wait_text("#states", "1 stopped");
+    page.wait_text("#states", "7 running");
+    focus(&mut page, "all");
+    page.click("[data-line='interrupt']");
+    page.wait_text("#states", "8 stopped");
+    quit(running, page);
+}
