@@ -105,7 +105,7 @@ impl Node {
             // Writing to a string cannot fail.
             let _ = write!(
                 text,
-                " waits for {waits}, missing {missing}, lost {lost}, gathered {gathered}, asked {asked:?}"
+                " waits for {waits}, missing {missing}, lost {lost}, gathered {gathered}, requested over link {asked:?}"
             );
         }
         let _ = write!(text, " parent {:?}", self.parent_link());

@@ -254,7 +254,9 @@ fn read_numbers(
         let role = role.map_err(|_| Rejected("an argument of a call has an unknown role"))?;
         let numbers = Numbers::read(reader, sources)?;
         if all.insert(role, numbers).is_some() {
-            return Err(Rejected("the values of one role of arguments occur twice"));
+            return Err(Rejected(
+                "the merged answer has two lists of values for one argument role of a call",
+            ));
         }
     }
     Ok(all)

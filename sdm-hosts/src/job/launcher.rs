@@ -161,7 +161,7 @@ impl Search {
             true => String::from("and the launcher does not report where"),
             false => {
                 let owner = starter.owner();
-                format!("where only {owner} can debug processes")
+                format!("and SDM does not use the ssh of {owner} to reach them")
             }
         };
         if !is_all && pmix::is_server(starter) {

@@ -81,7 +81,7 @@ pub enum PmixError {
     #[error("{0}")]
     Status(io::Error),
     /// The server's group id cannot be read.
-    #[error("the group id of the PMIx server cannot be read")]
+    #[error("the group of the PMIx server (Gid) is missing in its /proc/PID/status")]
     NoGroup,
     /// The server belongs to another user.
     #[error("the PMIx server belongs to {0}")]

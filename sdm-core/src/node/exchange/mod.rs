@@ -121,8 +121,11 @@ impl Node {
     ) -> Result<(), ProtocolError> {
         let ExchangeMessage { id, step } = message;
         let me = self.me;
-        let wrong =
-            |what: &str| ProtocolError(format!("{me}: invalid message of an exchange: {what}"));
+        let wrong = |what: &str| {
+            ProtocolError(format!(
+                "{me}: invalid message of a data exchange between servers: {what}"
+            ))
+        };
         if self.root.is_some() {
             return Err(wrong("only servers take part"));
         }
