@@ -34,7 +34,7 @@ pub(crate) struct SharedGdb {
     groups: HashMap<String, usize>,
     /// Index of the task of each of gdb's breakpoints, as learned from gdb's answers.
     breakpoints: HashMap<u32, usize>,
-    /// Indices of tasks that received input since they were settled last.
+    /// Indices of tasks whose drivers have received input, and whose actions are not carried out yet.
     touched: VecDeque<usize>,
     timers: Timers<usize>,
     /// Number of tasks whose end gdb may miss.

@@ -143,7 +143,7 @@ pub fn mark_halted(stacks: &mut TaskStacks) {
     }
 }
 
-/// The innermost user frame, and the runtime function that it is inside of. `frames` are given innermost first.
+/// The innermost user frame, and the runtime function that this frame has called. `frames` are given innermost first.
 /// `None` if no frame is the user's.
 #[must_use]
 pub fn innermost_user_frame(frames: &[RawFrame], rules: &FoldRules) -> Option<UserFrame> {

@@ -171,7 +171,7 @@ fn parked(last: Option<&Probes>) -> IdSet {
 struct OtherThreads {
     /// Tasks with a thread that can go on by itself: it computes, sleeps, reads or polls.
     acting: IdSet,
-    /// Tasks with other threads in MPI calls, of which none can go on by itself.
+    /// Tasks with other threads in MPI calls, and with no other thread that can go on by itself.
     in_mpi: IdSet,
 }
 

@@ -51,7 +51,7 @@ pub enum LaunchError {
     Control {
         /// Display name of the launcher.
         launcher: String,
-        /// The interface that the user gave to `--control`.
+        /// The interface that `--control` requests: `mpir` or `pmix`.
         control: &'static str,
         /// Reason for the refusal, and advice.
         why: String,

@@ -291,7 +291,7 @@ impl LaunchedProcess {
         }
     }
 
-    /// The last lines of the process's output, without announcements.
+    /// The last lines of the process's output, without the lines by which servers announce their addresses.
     pub(crate) fn last_words(&mut self) -> &mut LastWords {
         &mut self.last_words
     }

@@ -25,7 +25,7 @@ pub struct Overview {
     pub focus: IdSet,
     /// Tasks that run at present.
     pub running: IdSet,
-    /// The states and positions of the tasks, largest group first.
+    /// The states and positions of the tasks: for each program in turn, largest group first.
     pub ranks: Vec<RankRow>,
     /// The breakpoints, watchpoints and catchpoints.
     pub breakpoints: Vec<BreakRow>,

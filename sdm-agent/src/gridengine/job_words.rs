@@ -34,7 +34,8 @@ pub(super) fn read(script: &str, arguments: Vec<String>) -> Vec<String> {
     }
 }
 
-/// A word without control characters, which XML and Grid Engine's files cannot have.
+/// Replaces control characters of a word by `\xNN`, and doubles backslashes: XML and Grid Engine's files cannot have
+/// control characters.
 fn escaped(word: &str) -> String {
     let mut text = String::new();
     for c in word.chars() {

@@ -118,7 +118,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server whose job names begin with `prefix`.
+    /// An invoke server whose job names begin with `prefix`.
     #[must_use]
     pub fn new(prefix: impl Into<String>) -> Self {
         Self {

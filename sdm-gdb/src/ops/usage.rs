@@ -1,4 +1,4 @@
-//! Resource usage of the task's process, as the kernel counts it. gdb is not asked, so that running tasks answer too.
+//! Memory use of the task's process, as the kernel counts it. gdb is not asked, so that running tasks answer too.
 
 use sdm_debug::reply::Usage;
 use sdm_debug::{Failure, FailureCode, Reply};

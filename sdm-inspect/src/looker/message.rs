@@ -69,7 +69,7 @@ pub enum View {
     Stacks(ProcessStacks),
     /// The folded stacks with an interpreter's functions: see [`Question::Woven`].
     Woven(TaskStacks),
-    /// The facts of a probe.
+    /// The stacks, changes and waits of one process for a diagnosis: see [`Question::Probe`].
     Probe(LookedProbe),
 }
 

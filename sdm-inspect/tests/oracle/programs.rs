@@ -1,4 +1,4 @@
-//! The programs whose stacks are compared. Each waits in `pause`.
+//! The programs whose stacks are compared. Most wait in `pause`; the others are described at their constants.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

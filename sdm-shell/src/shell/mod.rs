@@ -243,8 +243,8 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.block_on(report::look_back(&session, report::Values::Now));
     }
 
-    /// Detaches living tasks if that is the ending's policy. Stays until programs that were started and then detached
-    /// have ended; Ctrl-C kills them.
+    /// In a session that has started its programs, detaches living tasks if that is the ending's policy. Stays until
+    /// programs that were started and then detached have ended; Ctrl-C kills them.
     pub fn leave(&mut self, ending: Ending) -> Ending {
         let session = self.handle.clone();
         self.block_on(leave::leave(&session, ending))

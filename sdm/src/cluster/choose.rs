@@ -73,7 +73,7 @@ pub(super) fn look(named: Option<&str>, looks: &[Look]) -> Result<Vec<Answer>, C
     look_at(&started(named)?, looks)
 }
 
-/// Queries these managers at once, as [`look`] does.
+/// Queries these managers at the same time, as [`look`] does.
 ///
 /// # Errors
 /// None of the managers could be queried.

@@ -107,8 +107,8 @@ pub(super) fn look_at_job(args: &DoctorArgs, located: Located) -> (Vec<Section>,
     }
 }
 
-/// The arguments for checks of a cluster's host: the user's ssh options with the cluster's own, and the
-/// server's path next to the agent.
+/// The arguments for checks of a cluster's host: the user's ssh options, then the cluster's. If the user gives no path
+/// of the server, it is next to the agent.
 fn as_reached(args: &DoctorArgs, definition: &Definition) -> DoctorArgs {
     let mut args = args.clone();
     let options = definition.ssh_options.iter().map(Into::into);

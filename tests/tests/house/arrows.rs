@@ -1,5 +1,5 @@
-//! Imports of crates, ours and others': the tables of ARCHITECTURE.md and docs/libraries.md compared with the
-//! Cargo.toml files.
+//! Tests of imports by the Cargo.toml files: those of our crates against a table below, and those of other libraries
+//! against docs/libraries.md.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A PRRTE of the user's with jobs of its own: queries and commands of `sdm pmix`, and its jobs in the runtime model.
+//! Tests with a PRRTE that the user has started: the verbs of `sdm pmix`, and its jobs as jobs of a cluster.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Servers of several ranks where a launcher starts a process for each: real `mpirun` and `mpiexec`.
+//! Tests of servers of several ranks: `mpirun` and `mpiexec` start one shim for each rank, and the ranks share a server.
 
 use std::collections::BTreeMap;
 use std::path::Path;

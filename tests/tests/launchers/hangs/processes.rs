@@ -1,4 +1,5 @@
-//! Mapping of processes to ranks: by pids, with processes that ranks have started, and below a wrapper.
+//! Tests of targets of `diagnose` and `stacks`: pids, spawned ranks, a name of several jobs, wrappers, and a library
+//! without debug information.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! launch.json: every setting has its effect.
+//! Tests of launch.json (profile, environment, folder, scope, `noDebug`), and of breakpoints that are set while all
+//! ranks run.
 
 use std::fs;
 
