@@ -63,7 +63,7 @@ impl PortRange {
 
 /// A text that is neither a port nor a range of ports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?}: expected a port from 1 to 65535, or a range: 7000-7015")]
+#[error("{text:?}: expected a port (0 for any free ports, or 1 to 65535), or a range: 7000-7015")]
 pub struct PortRangeError {
     /// The text that did not parse.
     pub text: String,

@@ -19,7 +19,7 @@ const IF_BYTES_MAX: usize = 4096;
 
 /// The text of an error for a set beyond [`DEPTH_MAX`].
 fn too_deep() -> String {
-    format!("brackets and `!` are nested more than {DEPTH_MAX} deep")
+    format!("parentheses and `!` of a set are nested more than {DEPTH_MAX} deep")
 }
 
 /// A syntax error in a set: `what` is wrong, at byte `at` of the text.

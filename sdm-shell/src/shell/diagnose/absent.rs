@@ -75,7 +75,8 @@ pub(super) fn note_ended(session: &SessionHandle, looked: &IdSet, observed: &mut
         .difference(&free(session));
     let stood = stood.difference(&gone);
     if !stood.is_empty() {
-        let what = "stopped during the diagnosis, not resumed".to_owned();
+        let what =
+            "stopped by a breakpoint or a signal during the diagnosis, and not resumed".to_owned();
         join(&mut observed.stood, &stood, what);
     }
 }

@@ -265,7 +265,7 @@ fn task_stopping_during_a_diagnosis_stays_stopped() {
         "{}",
         done.screen
     );
-    for part in ["breakpoint 1", "stopped during the diagnosis"] {
+    for part in ["breakpoint 1", "during the diagnosis, and not resumed"] {
         assert!(done.screen.contains(part), "{part}: {}", done.screen);
     }
 }
