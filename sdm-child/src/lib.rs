@@ -12,6 +12,7 @@
 //!   have this process's own streams instead ([`InheritedStreams`]).
 //! - Addresses are not randomised, as always under gdb, so that equal tasks print equal pointers.
 //! - The two signals that the C library reserves (32, 33) have their default action.
+//! - SIGTRAP is neither blocked nor ignored: a debugger sees nothing of a program that blocks it.
 //!
 //! A started program that is detached loses that terminal when the backend ends. This crate never leaves a process
 //! behind.

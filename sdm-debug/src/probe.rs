@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::reply::{StackFrame, TaskStacks, Value};
 
-/// Options of a probe.
+/// Options of a probe, the query for a task's stacks and waits and for its progress since the last probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ProbeSpec {
     /// True to compare with the previous probe. A probe with `false` begins a new series.

@@ -53,7 +53,8 @@ pub enum Reply {
     Threads(Vec<ThreadView>),
     /// The value of an expression.
     Value(Value),
-    /// The folded stacks of the task's threads.
+    /// The stacks of the task's threads, reduced to the user's frames and the functions that these call. Equal stacks
+    /// are listed once.
     Stacks(TaskStacks),
     /// State of the task.
     Status(TaskState),

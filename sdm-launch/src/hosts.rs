@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::{HostShare, LaunchError, LaunchSpec};
 
-/// Options of launchers that give the hosts.
+/// Options of launchers that give the hosts, or the number of processes on each host.
 const HOST_OPTIONS: &[&str] = &[
     "H",
     "default-hostfile",

@@ -1,4 +1,4 @@
-//! The simulated network's operation: calls, writes, arrivals, and broken connections.
+//! The simulated network's operation: connection attempts, writes, arrivals, and broken connections.
 
 use std::io;
 

@@ -120,7 +120,8 @@ async fn registers(
     Ok((first, rest))
 }
 
-/// Registers of a frame by gdb's numbers, as hexadecimal text; empty if gdb does not provide them.
+/// The values of registers in a frame, as hexadecimal text, in the order of gdb's register numbers that are given. Empty
+/// if gdb does not provide them.
 pub(super) async fn read_registers(
     gdb: &Gdb,
     thread: &ReadThread,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! [ "ld.so-1.7.0" 0, u32 count, count entries of 12 bytes, padding to 8 bytes ]     older systems
-//! "glibc-ld.so.cache1.1"  u32 count  u32 strings  28 bytes                          48 bytes
+//! "glibc-ld.so.cache1.1"  u32 count  u32 strings  20 bytes                          48 bytes
 //! count entries: i32 flags  u32 name  u32 path  u32 version  u64 hwcap              24 bytes each
 //! strings, each with a 0 at its end
 //! ```

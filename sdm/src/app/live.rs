@@ -1,4 +1,5 @@
-//! The opener of sessions on processes: starts a session, adopts a launcher, and ends the session.
+//! The opener of sessions whose master and servers are processes: starts a session, adopts a launcher, and ends the
+//! session.
 
 use std::sync::Arc;
 
