@@ -289,7 +289,7 @@ impl HeldLauncher {
         (self.launch, Hold(self.hold))
     }
 
-    /// Ends the job, whether it is held or not, and waits until its launcher has ended, at most twice [`END_WAIT`].
+    /// Ends the job, whether it is held or not, and waits until its launcher has ended, at most ten seconds.
     pub fn end(mut self) {
         // It ends in any case.
         let _ = Hold(self.hold.take()).release();
