@@ -9,9 +9,8 @@ use sdm_tests::run::is_full;
 use sdm_tests::sdm::{Done, Sdm};
 use serde_json::Value;
 
-/// The launcher of each MPI.
-pub(super) const LAUNCHERS: [(&str, Compiler); 2] =
-    [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)];
+use super::chosen::{LAUNCHERS, chosen};
+
 const SOURCE: &str = "mpi_errors.c";
 
 /// All errors in `mpi_errors.c`, by the function that makes each: the error's number, and a part of its line.
@@ -129,7 +128,7 @@ pub(super) fn errors(place: &Place, done: &Done) -> Vec<(String, String)> {
 
 #[test]
 fn each_mpi_error_is_reported_at_its_line() {
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(each_mpi_error_is_reported_at_its_line, &LAUNCHERS) {
         let place = Place::new();
         let program = place.compile("mpi_errors", compiler);
         let names: Vec<_> = WRONG.iter().map(|(name, ..)| *name).collect();
@@ -179,7 +178,10 @@ fn mismatched_collectives_name_each_call_and_its_ranks() {
         "wrong_calls",
         "one_more",
     ];
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(
+        mismatched_collectives_name_each_call_and_its_ranks,
+        &LAUNCHERS,
+    ) {
         let place = Place::new();
         let program = place.compile("mpi_errors", compiler);
         let done = checked(&place, launcher, 2, &["--check", "--batch"])
@@ -292,7 +294,7 @@ fn correct_programs_cause_no_report() {
         "right_calls",
         "right_parts",
     ];
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(correct_programs_cause_no_report, &LAUNCHERS) {
         let place = Place::new();
         let program = place.compile("mpi_errors", compiler);
         let done = checked(&place, launcher, 3, &["--check=strict", "--batch"])
@@ -348,7 +350,10 @@ fn mpi_error_stops_its_ranks_and_they_continue() {
 
 #[test]
 fn strict_sends_reveal_a_deadlock_hidden_by_buffering() {
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(
+        strict_sends_reveal_a_deadlock_hidden_by_buffering,
+        &LAUNCHERS,
+    ) {
         let place = Place::new();
         let program = place.compile("mpi_errors", compiler);
         let sends = [

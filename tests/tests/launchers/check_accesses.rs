@@ -2,9 +2,10 @@
 
 use sdm_tests::place::Place;
 
-use super::check::{LAUNCHERS, errors};
+use super::check::errors;
 use super::check_matching::ranks_at;
 use super::check_parts::{hold, hold_right, run};
+use super::chosen::LAUNCHERS;
 
 const SOURCE: &str = "mpi_accesses.c";
 
@@ -69,12 +70,13 @@ const WRONG: [(&str, u32, &str, &str); 15] = [
 
 #[test]
 fn wrong_accesses_are_reported_at_their_lines() {
-    hold(SOURCE, &WRONG);
+    hold(wrong_accesses_are_reported_at_their_lines, SOURCE, &WRONG);
 }
 
 #[test]
 fn right_accesses_cause_no_report() {
     hold_right(
+        right_accesses_cause_no_report,
         SOURCE,
         &[
             "right_columns",
@@ -94,9 +96,17 @@ fn race_of_any_source_is_reported() {
         ("any_before_named", 504, "MPI_ANY_SOURCE, 30", "0"),
         ("any_posted_before_named", 504, "MPI_ANY_SOURCE : 1", "0"),
     ];
-    hold(SOURCE, &rows);
-    hold_right(SOURCE, &["any_before_synchronous"]);
-    hold_right(SOURCE, &["named_posted_before_any"]);
+    hold(race_of_any_source_is_reported, SOURCE, &rows);
+    hold_right(
+        race_of_any_source_is_reported,
+        SOURCE,
+        &["any_before_synchronous"],
+    );
+    hold_right(
+        race_of_any_source_is_reported,
+        SOURCE,
+        &["named_posted_before_any"],
+    );
 }
 
 const HANDLES: &str = "mpi_handles.c";
@@ -130,12 +140,20 @@ fn wrong_uses_of_handles_are_reported_at_their_lines() {
         ("put_goes_on", 603, "MPI_Get(others, 1, MPI_INT, 0, 5", "2"),
         ("detached_twice", 604, "/* again */", "0-1-2"),
     ];
-    hold(HANDLES, &rows);
+    hold(
+        wrong_uses_of_handles_are_reported_at_their_lines,
+        HANDLES,
+        &rows,
+    );
 }
 
 #[test]
 fn right_uses_of_handles_cause_no_report() {
-    hold_right(HANDLES, &["right_windows", "right_handles"]);
+    hold_right(
+        right_uses_of_handles_cause_no_report,
+        HANDLES,
+        &["right_windows", "right_handles"],
+    );
 }
 
 /// Open MPI 4.1 refuses or crashes in two of them, and does not have the other.

@@ -5,8 +5,9 @@ use sdm_tests::place::Place;
 use sdm_tests::processes::signal;
 use sdm_tests::sdm::Done;
 
-use super::check::{LAUNCHERS, checked, errors};
+use super::check::{checked, errors};
 use super::check_matching::ranks_at;
+use super::chosen::{LAUNCHERS, chosen};
 
 const SOURCE: &str = "mpi_groups.c";
 
@@ -90,7 +91,8 @@ fn run(place: &Place, launcher: &str, names: &[&str]) -> Done {
 
 #[test]
 fn errors_among_groups_are_reported_at_their_lines() {
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(errors_among_groups_are_reported_at_their_lines, &LAUNCHERS)
+    {
         let place = Place::new();
         let _program = place.compile("mpi_groups", compiler);
         let mut names: Vec<_> = WRONG.iter().map(|(name, ..)| *name).collect();
@@ -132,7 +134,7 @@ fn right_uses_of_groups_cause_no_report() {
         "right_neighbours",
         "ready_in_time",
     ];
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(right_uses_of_groups_cause_no_report, &LAUNCHERS) {
         let place = Place::new();
         let _program = place.compile("mpi_groups", compiler);
         let done = run(&place, launcher, &names).code(0);
@@ -142,7 +144,10 @@ fn right_uses_of_groups_cause_no_report() {
 
 #[test]
 fn other_call_between_groups_is_reported_before_it_hangs() {
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(
+        other_call_between_groups_is_reported_before_it_hangs,
+        &LAUNCHERS,
+    ) {
         let place = Place::new();
         let program = place.compile("mpi_groups", compiler);
         let running = checked(&place, launcher, 4, &["--check", "--batch"])

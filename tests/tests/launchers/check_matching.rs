@@ -5,7 +5,8 @@ use sdm_tests::place::Place;
 use sdm_tests::processes::signal;
 use sdm_tests::sdm::Done;
 
-use super::check::{LAUNCHERS, checked, errors};
+use super::check::{checked, errors};
+use super::chosen::{LAUNCHERS, chosen};
 
 const SOURCE: &str = "mpi_matching.c";
 
@@ -160,7 +161,10 @@ fn run(place: &Place, launcher: &str, how: &[&str], names: &[&str]) -> Done {
 
 #[test]
 fn other_counts_of_a_reduction_are_reported_before_it_fails() {
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(
+        other_counts_of_a_reduction_are_reported_before_it_fails,
+        &LAUNCHERS,
+    ) {
         let place = Place::new();
         let _program = place.compile("mpi_matching", compiler);
         // MPI may refuse what comes next, or wait for more.
@@ -176,7 +180,7 @@ fn other_counts_of_a_reduction_are_reported_before_it_fails() {
 
 #[test]
 fn mismatches_are_reported_by_both_sides() {
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(mismatches_are_reported_by_both_sides, &LAUNCHERS) {
         let place = Place::new();
         let _program = place.compile("mpi_matching", compiler);
         let mut names: Vec<_> = WRONG.iter().map(|(name, ..)| *name).collect();
@@ -214,7 +218,7 @@ fn mismatches_are_reported_by_both_sides() {
 
 #[test]
 fn fatal_errors_are_reported_before_the_job_ends() {
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(fatal_errors_are_reported_before_the_job_ends, &LAUNCHERS) {
         for (name, number, text, by) in [
             ("truncated", 501, "MPI_Recv(others, 2, MPI_INT, 0, 7", "1"),
             ("refused", 112, "MPI_Group_range_incl(all, 1, far", ""),
@@ -240,7 +244,10 @@ fn fatal_errors_are_reported_before_the_job_ends() {
 /// the signal of a near time limit, once the error was reported.
 #[test]
 fn collectives_in_another_order_are_reported_before_they_hang() {
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(
+        collectives_in_another_order_are_reported_before_they_hang,
+        &LAUNCHERS,
+    ) {
         let place = Place::new();
         let program = place.compile("mpi_matching", compiler);
         for (name, is_proved, says) in [
@@ -290,7 +297,7 @@ fn matching_calls_cause_no_report() {
         "parts",
         "handlers",
     ];
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(matching_calls_cause_no_report, &LAUNCHERS) {
         let place = Place::new();
         let _program = place.compile("mpi_matching", compiler);
         // Behind a message that is given up nothing is known of others.

@@ -3,8 +3,9 @@
 use sdm_tests::place::Place;
 use sdm_tests::sdm::Done;
 
-use super::check::{LAUNCHERS, checked, errors};
+use super::check::{checked, errors};
 use super::check_matching::ranks_at;
+use super::chosen::{LAUNCHERS, chosen};
 
 const SOURCE: &str = "mpi_parts.c";
 
@@ -164,8 +165,8 @@ pub(super) fn run(place: &Place, source: &str, launcher: &str, names: &[&str]) -
 }
 
 /// Runs the functions of the rows: each error is told at its line by its ranks, and no error of another number.
-pub(super) fn hold(source: &str, rows: &[(&str, u32, &str, &str)]) {
-    for (launcher, compiler) in LAUNCHERS {
+pub(super) fn hold(test: impl Fn(), source: &str, rows: &[(&str, u32, &str, &str)]) {
+    for (launcher, compiler) in chosen(test, &LAUNCHERS) {
         let place = Place::new();
         let _program = place.compile(source.trim_end_matches(".c"), compiler);
         let mut names: Vec<_> = rows.iter().map(|(name, ..)| *name).collect();
@@ -190,8 +191,8 @@ pub(super) fn hold(source: &str, rows: &[(&str, u32, &str, &str)]) {
 }
 
 /// Runs functions of which nothing is told.
-pub(super) fn hold_right(source: &str, names: &[&str]) {
-    for (launcher, compiler) in LAUNCHERS {
+pub(super) fn hold_right(test: impl Fn(), source: &str, names: &[&str]) {
+    for (launcher, compiler) in chosen(test, &LAUNCHERS) {
         let place = Place::new();
         let _program = place.compile(source.trim_end_matches(".c"), compiler);
         let done = run(&place, source, launcher, names).code(0);
@@ -201,7 +202,11 @@ pub(super) fn hold_right(source: &str, names: &[&str]) {
 
 #[test]
 fn mpi_argument_errors_are_reported_at_their_lines() {
-    hold(SOURCE, &WRONG);
+    hold(
+        mpi_argument_errors_are_reported_at_their_lines,
+        SOURCE,
+        &WRONG,
+    );
 }
 
 #[test]
@@ -216,7 +221,7 @@ fn correct_mpi_arguments_cause_no_report() {
         "right_arguments",
         "large_types",
     ];
-    hold_right(SOURCE, &names);
+    hold_right(correct_mpi_arguments_cause_no_report, SOURCE, &names);
 }
 
 /// Open MPI 4.1 crashes in the one and does not have the other.
@@ -239,6 +244,7 @@ fn invalid_element_types_and_partition_numbers_are_reported() {
 #[test]
 fn key_that_was_freed_is_reported() {
     hold(
+        key_that_was_freed_is_reported,
         SOURCE,
         &[("freed_key", 102, "MPI_Comm_set_attr(world, copy", "0-1-2")],
     );

@@ -5,9 +5,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 use serde_json::json;
 
-/// The launcher of each MPI.
-const LAUNCHERS: [(&str, Compiler); 2] =
-    [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)];
+use super::chosen::{LAUNCHERS, chosen};
 
 #[test]
 fn address_sanitizer_error_is_one_stop_of_its_ranks() {
@@ -15,7 +13,8 @@ fn address_sanitizer_error_is_one_stop_of_its_ranks() {
     let said = format!(
         "AddressSanitizer: heap-buffer-overflow, read of 8 bytes, add_up () at mpi_memory.c:{line}"
     );
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(address_sanitizer_error_is_one_stop_of_its_ranks, &LAUNCHERS)
+    {
         let place = Place::new();
         let options = ["-g", "-fsanitize=address"];
         let program = place.compile_with("mpi_memory", compiler, &options);
@@ -160,7 +159,7 @@ fn json_records_contain_the_sanitizer_error() {
 fn memcheck_error_is_one_stop_of_its_ranks() {
     let line = Place::line("mpi_memory.c", "sum += cells[i]");
     let said = format!("Memcheck: Invalid read of size 8, add_up () at mpi_memory.c:{line}");
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(memcheck_error_is_one_stop_of_its_ranks, &LAUNCHERS) {
         let place = Place::new();
         let program = place.compile("mpi_memory", compiler);
         let mut sdm = Sdm::run(&place, 4)
@@ -180,7 +179,7 @@ fn memcheck_error_is_one_stop_of_its_ranks() {
 
 #[test]
 fn memcheck_leaks_are_in_the_report() {
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(memcheck_leaks_are_in_the_report, &LAUNCHERS) {
         let place = Place::new();
         let program = place.compile("mpi_memory", compiler);
         let lost = "Memcheck: 40000 bytes in 5 blocks are definitely lost";
@@ -231,7 +230,7 @@ fn crash_stops_the_rank_before_a_crash_handler_reports_it() {
 /// Runtimes have handlers of their own, which only report a crash.
 #[test]
 fn signals_that_a_rank_handles_are_passed_on() {
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(signals_that_a_rank_handles_are_passed_on, &LAUNCHERS) {
         let place = Place::new();
         let program = place.compile_with("handlers", compiler, &["-g", "-DWITH_MPI"]);
         for (settings, what, code) in [

@@ -7,6 +7,7 @@ mod check_matching;
 mod check_parts;
 mod check_reach;
 mod choice;
+mod chosen;
 mod editors;
 mod findings;
 mod hangs;

@@ -8,9 +8,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::{Running, Sdm};
 use sdm_tests::united;
 
-/// The launcher of each MPI.
-const LAUNCHERS: [(&str, Compiler); 2] =
-    [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)];
+use super::chosen::{LAUNCHERS, chosen};
 
 #[test]
 fn four_ranks_are_debugged_while_they_add_up() {
@@ -18,7 +16,7 @@ fn four_ranks_are_debugged_while_they_add_up() {
     let (begins, sums) = (line("int sum = 0"), line("MPI_Allreduce"));
     let (calls, prints) = (line("sum = add_up"), line("printf"));
     let until = format!("tbreak {prints}");
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(four_ranks_are_debugged_while_they_add_up, &LAUNCHERS) {
         let place = Place::new();
         let sum = place.compile("mpi_sum", compiler);
         let done = Sdm::run(&place, 4)
@@ -85,7 +83,10 @@ fn start<'a>(place: &'a Place, how: &str, (launcher, compiler): (&str, Compiler)
 
 #[test]
 fn exit_before_finalize_stops_the_rank_and_is_reported() {
-    for launcher in LAUNCHERS {
+    for launcher in chosen(
+        exit_before_finalize_stops_the_rank_and_is_reported,
+        &LAUNCHERS,
+    ) {
         let place = Place::new();
         let mut sdm = start(&place, "exit", launcher);
         sdm.ask(
@@ -130,7 +131,7 @@ fn crashed_rank_is_stopped_while_the_others_wait() {
 
 #[test]
 fn mpi_abort_stops_its_rank_and_then_ends_the_job() {
-    for launcher in LAUNCHERS {
+    for launcher in chosen(mpi_abort_stops_its_rank_and_then_ends_the_job, &LAUNCHERS) {
         let place = Place::new();
         let mut sdm = start(&place, "abort", launcher);
         sdm.ask(

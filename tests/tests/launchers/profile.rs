@@ -9,6 +9,7 @@ use sdm_tests::schema::Schema;
 use sdm_tests::sdm::Sdm;
 use serde_json::Value;
 
+use super::chosen::chosen;
 use super::hangs::job::{Job, Under};
 
 /// The rows of a record that have these words in a field.
@@ -25,7 +26,10 @@ fn number(row: &Value, field: &str) -> u64 {
 
 #[test]
 fn profile_shares_match_the_functions_of_ranks() {
-    for compiler in [Compiler::OpenMpi, Compiler::Mpich] {
+    for compiler in chosen(
+        profile_shares_match_the_functions_of_ranks,
+        &[Compiler::OpenMpi, Compiler::Mpich],
+    ) {
         let folder = Folder::new("shares");
         let program = folder.compile(compiler, "mpi_shares");
         let under = Under {

@@ -13,6 +13,8 @@ use sdm_tests::processes;
 use sdm_tests::run::until;
 use sdm_tests::sdm::{Done, Running, Sdm};
 
+use super::chosen::chosen;
+
 /// Launchers, each with an MPI that it starts.
 const LAUNCHERS: [(&str, Compiler); 3] = [
     ("mpirun", Compiler::OpenMpi),
@@ -37,7 +39,7 @@ fn batch(place: &Place, launcher: &str, gdb: &str, program: &str, how: &[&str]) 
 
 #[test]
 fn ranks_that_exit_normally_need_no_gdb() {
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(ranks_that_exit_normally_need_no_gdb, &LAUNCHERS) {
         let place = Place::new();
         let _program = place.compile("mpi_sum", compiler);
         let _done = batch(&place, launcher, "/nosuch/gdb", "mpi_sum", &[]).code(0);
@@ -98,7 +100,7 @@ fn fatal_mpi_error_stops_its_rank_and_shows_its_class() {
 
 #[test]
 fn only_fatal_error_stops_a_rank_under_gdb() {
-    for (launcher, compiler) in [LAUNCHERS[0], LAUNCHERS[1]] {
+    for (launcher, compiler) in chosen(only_fatal_error_stops_a_rank_under_gdb, &LAUNCHERS[..2]) {
         let place = Place::new();
         let program = place.compile("mpi_fatal", compiler);
         let run = |arguments: &[&str], lines: &[&str]| {
@@ -147,7 +149,10 @@ fn batch_exits_with_122_if_its_tracer_is_killed() {
 
 #[test]
 fn crash_abort_or_early_exit_starts_one_gdb_for_its_rank() {
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(
+        crash_abort_or_early_exit_starts_one_gdb_for_its_rank,
+        &LAUNCHERS,
+    ) {
         let place = Place::new();
         let gdb = CountedGdb::new(&place);
         let _program = place.compile("mpi_ends", compiler);
@@ -205,7 +210,8 @@ fn end(mut look: UnixStream) {
 
 #[test]
 fn finalize_during_a_stack_sample_is_no_early_exit() {
-    for (launcher, compiler) in LAUNCHERS {
+    for (launcher, compiler) in chosen(finalize_during_a_stack_sample_is_no_early_exit, &LAUNCHERS)
+    {
         let place = Place::new();
         let program = place.compile("mpi_looked", compiler);
         let folder = place.path().to_str().expect("text");

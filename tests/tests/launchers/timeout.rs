@@ -5,18 +5,15 @@ use nix::sys::signal::Signal;
 use sdm_tests::job::{Folder, look, running, wait_looking, wait_traced};
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
-use sdm_tests::run::is_full;
 use sdm_tests::sdm::Sdm;
 
-use super::hangs::by_commit;
+use super::chosen::chosen;
 use super::hangs::job::{Job, Under};
 
 #[test]
 fn timeout_ends_the_session_and_leaves_the_ranks_running() {
     let test = timeout_ends_the_session_and_leaves_the_ranks_running;
-    let both = vec![Compiler::OpenMpi, Compiler::Mpich];
-    let chosen = by_commit(test, both, |compiler| format!("{compiler:?}"));
-    for compiler in chosen.into_iter().take(if is_full() { 2 } else { 1 }) {
+    for compiler in chosen(test, &[Compiler::OpenMpi, Compiler::Mpich]) {
         let folder = Folder::new("timeout");
         let program = folder.compile(compiler, "hangs");
         // As few as the way has; each of them computes.

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::cases::Cases;
 use super::job::{Job, Under};
-use super::{PLAIN, by_commit, told};
+use super::{PLAIN, told};
+use crate::chosen::by_commit;
 
 /// Number of programs that hang (`ways`) that a hash of the commit selects for each MPI.
 const CHOSEN: usize = 9;

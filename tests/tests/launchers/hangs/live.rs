@@ -7,7 +7,8 @@ use sdm_tests::ways::{self, Expect, RANKS};
 
 use super::cases::Cases;
 use super::job::Under;
-use super::{by_commit, check, check_and_keep, installed};
+use super::{check, check_and_keep, installed};
+use crate::chosen::by_commit;
 
 /// Number of ways that the commit selects.
 const CHOSEN: usize = 5;

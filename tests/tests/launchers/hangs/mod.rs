@@ -22,7 +22,6 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 use sdm_tests::ways::{Case, Expect};
 use serde_json::Value;
-use xxhash_rust::xxh3::xxh3_64;
 
 use job::{Job, Under};
 
@@ -115,22 +114,6 @@ fn installed() -> Vec<Compiler> {
         all.push(Compiler::OpenMpi5);
     }
     all
-}
-
-/// Cases in an order that the commit gives. `SDM_TEST_COMMIT` is the commit, or any other text; without it the order
-/// is always the same one. `test` is the function of the test.
-pub(super) fn by_commit<T>(
-    test: impl Fn(),
-    mut cases: Vec<T>,
-    name: impl Fn(&T) -> String,
-) -> Vec<T> {
-    let commit = std::env::var("SDM_TEST_COMMIT").unwrap_or_else(|_| "none".to_owned());
-    let test = std::any::type_name_of_val(&test);
-    let test = test.split_once("::").map_or(test, |(_, name)| name);
-    println!("chosen by SDM_TEST_COMMIT; the same ones again:");
-    println!("    SDM_TEST_COMMIT={commit} scripts/test --ignore-default-filter -E 'test({test})'");
-    cases.sort_by_cached_key(|case| xxh3_64(format!("{commit} {}", name(case)).as_bytes()));
-    cases
 }
 
 /// True if the kernel allows an ordinary user performance events, by which SDM counts returned calls.

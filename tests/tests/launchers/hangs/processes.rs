@@ -10,6 +10,7 @@ use sdm_tests::sdm::{Done, Sdm};
 use sdm_tests::united::all_told;
 
 use super::job::{Job, Under};
+use crate::chosen::chosen;
 
 /// Runs `sdm VERB TARGET`.
 fn said(place: &Place, verb: &str, target: &[&str]) -> Done {
@@ -33,7 +34,10 @@ fn pid_of(program: &Path, rank: u32) -> u32 {
 /// other.
 #[test]
 fn processes_given_by_pid_are_diagnosed_by_mpi_rank() {
-    for compiler in [Compiler::OpenMpi, Compiler::Mpich] {
+    for compiler in chosen(
+        processes_given_by_pid_are_diagnosed_by_mpi_rank,
+        &[Compiler::OpenMpi, Compiler::Mpich],
+    ) {
         let folder = Folder::new("cross");
         let program = folder.compile(compiler, "mpi_cross");
         let under = Under {
@@ -142,7 +146,10 @@ fn ambiguous_program_name_lists_both_jobs() {
 /// The arguments of a call are those of the library's function, which has no debug information.
 #[test]
 fn mpi_call_from_a_library_without_debug_info_has_arguments() {
-    for compiler in [Compiler::OpenMpi, Compiler::Mpich] {
+    for compiler in chosen(
+        mpi_call_from_a_library_without_debug_info_has_arguments,
+        &[Compiler::OpenMpi, Compiler::Mpich],
+    ) {
         let folder = Folder::new("between");
         let library = folder.0.join("libbetween.so");
         let options = ["-O2", "-DLIBRARY", "-shared", "-fPIC"];
