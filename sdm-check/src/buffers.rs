@@ -46,7 +46,7 @@ pub(crate) fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
     parts(function, add);
     overlaps(function, add);
     sides(function, add);
-    let is_compared = !name.ends_with("_init") && own.iter().all(|it| it.base != LARGE_COUNT);
+    let is_compared = !name.ends_with("_init");
     for (buffer, extent) in extents.iter().filter(|_| is_compared) {
         let guard = significant(function, buffer);
         let receives = i32::from(*buffer == "recvbuf");
@@ -67,9 +67,7 @@ pub(crate) fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
                 .to_owned(),
         );
     }
-    if let [("sendbuf", send), ("recvbuf", receive)] = &extents[..]
-        && own.iter().all(|it| it.base != LARGE_COUNT)
-    {
+    if let [("sendbuf", send), ("recvbuf", receive)] = &extents[..] {
         let guard = significant(function, significant_side(name));
         add(format!(
             "{guard}if (sendbuf != MPI_IN_PLACE && recvbuf != MPI_IN_PLACE) check_aliases(&call, {send}, {receive});\n"
@@ -85,7 +83,7 @@ fn parts(function: &Prototype, add: &mut impl FnMut(String)) {
         let [buffer, counts, datatype] =
             ["buf", "counts", "type"].map(|part| format!("{side}{part}"));
         let is_typed = by_name(&datatype).is_some_and(|it| it.pointers == 0 && !it.is_array);
-        let Some(counts) = by_name(&counts).filter(|it| it.base == "int") else {
+        let Some(counts) = by_name(&counts) else {
             continue;
         };
         let types = by_name(&format!("{side}types"));
@@ -93,7 +91,7 @@ fn parts(function: &Prototype, add: &mut impl FnMut(String)) {
             let guard = significant(function, &buffer);
             let types = types.map_or("NULL", |it| &it.name);
             add(format!(
-                "{guard}check_counts(&call, comm, {buffer}, {0}, \"{0}\", {types}, \"{types}\");\n",
+                "{guard}check_counts(&call, comm, {buffer}, LIST({0}), \"{0}\", {types}, \"{types}\");\n",
                 counts.name
             ));
         }
@@ -104,7 +102,7 @@ fn parts(function: &Prototype, add: &mut impl FnMut(String)) {
             );
             add(format!(
                 "{guard}if ({buffer} == MPI_IN_PLACE || check_type(&call, {datatype}, \"{datatype}\")) \
-                 check_buffer(&call, {buffer}, all_of({0}, group_size(comm)), {datatype}, {place}, \"{buffer}\");\n",
+                 check_buffer(&call, {buffer}, all_of(LIST({0}), group_size(comm)), {datatype}, {place}, \"{buffer}\");\n",
                 counts.name
             ));
         }
@@ -113,32 +111,36 @@ fn parts(function: &Prototype, add: &mut impl FnMut(String)) {
 
 /// Adds the statement that checks whether the parts of several ranks in a buffer of a collective operation overlap.
 fn overlaps(function: &Prototype, add: &mut impl FnMut(String)) {
-    const SEND: &str = "sendbuf, sendcount, NULL, NULL, NULL, sendtype";
-    const RECEIVE: &str = "recvbuf, recvcount, NULL, NULL, NULL, recvtype";
-    if function.name.ends_with("_init") || function.name.ends_with("_c") {
+    const SEND: &str = "sendbuf, sendcount, NO_LIST, NO_LIST, NULL, sendtype";
+    const RECEIVE: &str = "recvbuf, recvcount, NO_LIST, NO_LIST, NULL, recvtype";
+    if function.name.ends_with("_init") {
         return;
     }
     let (guard, send, receive) = match plain(&function.name).as_str() {
         "gatherv" => (
             "is_root(comm, root)",
             SEND,
-            "recvbuf, 0, recvcounts, displs, NULL, recvtype",
+            "recvbuf, 0, LIST(recvcounts), LIST(displs), NULL, recvtype",
         ),
         "scatterv" => (
             "is_root(comm, root)",
-            "sendbuf, 0, sendcounts, displs, NULL, sendtype",
+            "sendbuf, 0, LIST(sendcounts), LIST(displs), NULL, sendtype",
             RECEIVE,
         ),
-        "allgatherv" => ("1", SEND, "recvbuf, 0, recvcounts, displs, NULL, recvtype"),
+        "allgatherv" => (
+            "1",
+            SEND,
+            "recvbuf, 0, LIST(recvcounts), LIST(displs), NULL, recvtype",
+        ),
         "alltoallv" => (
             "1",
-            "sendbuf, 0, sendcounts, sdispls, NULL, sendtype",
-            "recvbuf, 0, recvcounts, rdispls, NULL, recvtype",
+            "sendbuf, 0, LIST(sendcounts), LIST(sdispls), NULL, sendtype",
+            "recvbuf, 0, LIST(recvcounts), LIST(rdispls), NULL, recvtype",
         ),
         "alltoallw" => (
             "1",
-            "sendbuf, 0, sendcounts, sdispls, sendtypes",
-            "recvbuf, 0, recvcounts, rdispls, recvtypes",
+            "sendbuf, 0, LIST(sendcounts), LIST(sdispls), sendtypes",
+            "recvbuf, 0, LIST(recvcounts), LIST(rdispls), recvtypes",
         ),
         _ => return,
     };
@@ -165,7 +167,7 @@ fn sides(function: &Prototype, add: &mut impl FnMut(String)) {
     let (condition, number, text, sides, kind) = match plain(&function.name).as_str() {
         "allgather" | "alltoall" => to_itself(""),
         "gather" | "scatter" => to_itself("is_root(comm, root) && "),
-        "allgatherv" if own.iter().all(|it| it.base != LARGE_COUNT) => {
+        "allgatherv" => {
             add(format!(
                 "if (!is_inter(comm) && sendbuf != MPI_IN_PLACE) check_sides(&call, COLLECTIVES + 3, \"{ITSELF}\", \
                  sendcount, sendtype, recvcounts[rank_in(comm)], recvtype);\n"
@@ -186,7 +188,7 @@ fn sides(function: &Prototype, add: &mut impl FnMut(String)) {
         .concat();
     // Headers have their own names for some.
     let has_all = all.iter().all(|name| own.iter().any(|it| it.name == *name));
-    if has_all && own.iter().all(|it| it.base != LARGE_COUNT) {
+    if has_all {
         let all = all.join(", ");
         add(format!(
             "if ({condition}) check_sides(&call, {number}, \"{text}\", {all});\n"
@@ -211,11 +213,14 @@ pub(crate) fn types(function: &Prototype) -> String {
             it.name
         ),
     };
-    let lengths = own
-        .iter()
-        .find(|it| it.base == "int" && it.name.starts_with("array_of_block"));
+    let lengths = own.iter().find(|it| {
+        ["int", LARGE_COUNT].contains(&it.base.as_str()) && it.name.starts_with("array_of_block")
+    });
     let lengths = lengths.map_or_else(String::new, |it| {
-        format!("check_lengths(&call, count, {0}, \"{0}\");\n", it.name)
+        format!(
+            "check_lengths(&call, count, LIST({0}), \"{0}\");\n",
+            it.name
+        )
     });
     all.filter(|it| it.pointers == 0 && !it.is_array)
         .map(one)

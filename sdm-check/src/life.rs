@@ -57,7 +57,7 @@ pub(crate) fn life(function: &Prototype) -> (String, String) {
                 ));
             }
         } else if !TAKES_REQUEST.contains(&name) {
-            let stays = i32::from(name.ends_with("_init") || name.ends_with("_init_c"));
+            let stays = i32::from(name.ends_with("_init"));
             behind.push_str(&format!(
                 "if (rc == MPI_SUCCESS && *{own} != MPI_REQUEST_NULL) made(&call, REQUEST, HANDLE(*{own}), {stays});\n"
             ));

@@ -1,7 +1,7 @@
 //! Generates the C statements that record messages, and collective calls on windows and files. The name of the function
 //! and its parameters determine them.
 
-use sdm_mpi::usage::{FILE_COLLECTIVES, LARGE_COUNT, OBJECT_COLLECTIVES, UNMATCHED};
+use sdm_mpi::usage::{FILE_COLLECTIVES, OBJECT_COLLECTIVES, UNMATCHED};
 
 use crate::buffers::significant;
 use crate::life::{kind_of, own_status};
@@ -36,8 +36,7 @@ enum Kind {
 pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
     let name = function.name.as_str();
     let has = |wanted: &str| function.names().any(|it| it == wanted);
-    let is_large = name.ends_with("_c") && (has("dest") || has("source") || has("message"));
-    if UNMATCHED.contains(&name) || is_large {
+    if UNMATCHED.contains(&name) {
         return ("unmatched = 1;\n".to_owned(), String::new());
     }
     if let Some(what) = pairs(number, function) {
@@ -121,6 +120,10 @@ fn matched(number: usize, function: &Prototype) -> Option<(String, String)> {
                 "if (!rc || is_truncated(rc)) received_match(&call, {number}, old_message, {count}, {datatype});\n"
             ),
         ),
+        ("Comm_create", [comm, group, ..]) => (
+            String::new(),
+            format!("if (!rc) members(&call, {number}, {comm}, {group});\n"),
+        ),
         ("Dist_graph_create_adjacent", [comm, sources, source, _, targets, target, ..]) => (
             String::new(),
             format!(
@@ -135,15 +138,15 @@ fn matched(number: usize, function: &Prototype) -> Option<(String, String)> {
 /// None for other functions.
 fn pairs(number: usize, function: &Prototype) -> Option<String> {
     let name = function.name.as_str();
-    if name.ends_with("_init") || name.ends_with("_c") {
+    if name.ends_with("_init") {
         return None;
     }
     let call = format!("(&call, {number}, comm, ");
     let both = |types: [&str; 2], values: [&str; 2]| {
         format!(
             "int is_own = sendbuf == MPI_IN_PLACE; \
-             pairs{call}0, is_own ? recvcounts : sendcounts, is_own ? {} : {}, is_own ? {} : {}); \
-             pairs{call}1, recvcounts, {}, {});",
+             pairs{call}0, is_own ? LIST(recvcounts) : LIST(sendcounts), is_own ? {} : {}, is_own ? {} : {}); \
+             pairs{call}1, LIST(recvcounts), {}, {});",
             types[1], types[0], values[1], values[0], types[1], values[1]
         )
     };
@@ -156,31 +159,31 @@ fn pairs(number: usize, function: &Prototype) -> Option<String> {
         "gatherv" => format!(
             "if (sendbuf != MPI_IN_PLACE) pair{call}0, root, sendcount, sendtype); \
              else pair{call}0, root, recvcounts[root], recvtype); \
-             if (is_root(comm, root)) pairs{call}1, recvcounts, NULL, recvtype);"
+             if (is_root(comm, root)) pairs{call}1, LIST(recvcounts), NULL, recvtype);"
         ),
         "scatterv" => format!(
-            "if (is_root(comm, root)) pairs{call}0, sendcounts, NULL, sendtype); \
+            "if (is_root(comm, root)) pairs{call}0, LIST(sendcounts), NULL, sendtype); \
              if (recvbuf != MPI_IN_PLACE) pair{call}1, root, recvcount, recvtype); \
              else pair{call}1, root, sendcounts[root], sendtype);"
         ),
         "neighbor_allgather" | "neighbor_alltoall" => neighbours(
-            "NULL, sendcount",
-            "NULL, recvcount",
+            "NO_LIST, sendcount",
+            "NO_LIST, recvcount",
             ["NULL, sendtype", "NULL, recvtype"],
         ),
         "neighbor_allgatherv" => neighbours(
-            "NULL, sendcount",
-            "recvcounts, 0",
+            "NO_LIST, sendcount",
+            "LIST(recvcounts), 0",
             ["NULL, sendtype", "NULL, recvtype"],
         ),
         "neighbor_alltoallv" => neighbours(
-            "sendcounts, 0",
-            "recvcounts, 0",
+            "LIST(sendcounts), 0",
+            "LIST(recvcounts), 0",
             ["NULL, sendtype", "NULL, recvtype"],
         ),
         "neighbor_alltoallw" => neighbours(
-            "sendcounts, 0",
-            "recvcounts, 0",
+            "LIST(sendcounts), 0",
+            "LIST(recvcounts), 0",
             [
                 "sendtypes, MPI_DATATYPE_NULL",
                 "recvtypes, MPI_DATATYPE_NULL",
@@ -218,7 +221,8 @@ fn opened(function: &Prototype) -> String {
     if has("request") && has("target_rank") {
         return opened_by_access(function);
     }
-    if !name.starts_with('I') || !has("request") || !has("comm") || name.ends_with("_c") {
+    let is_later = name.ends_with("_init");
+    if !(name.starts_with('I') || is_later) || !has("request") || !has("comm") {
         return String::new();
     }
     let memory = match plain(name).as_str() {
@@ -229,9 +233,9 @@ fn opened(function: &Prototype) -> String {
             "memory_of(recvbuf, recvcount * group_size(comm), recvtype), 1".to_owned()
         }
         "gather" => "is_root(comm, root) ? memory_of(recvbuf, recvcount * group_size(comm), recvtype) : (struct extent){0}, 1".to_owned(),
-        "gatherv" => "is_root(comm, root) ? memory_of_parts(recvbuf, recvcounts, displs, group_size(comm), recvtype) : (struct extent){0}, 1".to_owned(),
-        "allgatherv" => "memory_of_parts(recvbuf, recvcounts, displs, group_size(comm), recvtype), 1".to_owned(),
-        "alltoallv" => "memory_of_parts(recvbuf, recvcounts, rdispls, group_size(comm), recvtype), 1".to_owned(),
+        "gatherv" => "is_root(comm, root) ? memory_of_parts(recvbuf, LIST(recvcounts), LIST(displs), group_size(comm), recvtype) : (struct extent){0}, 1".to_owned(),
+        "allgatherv" => "memory_of_parts(recvbuf, LIST(recvcounts), LIST(displs), group_size(comm), recvtype), 1".to_owned(),
+        "alltoallv" => "memory_of_parts(recvbuf, LIST(recvcounts), LIST(rdispls), group_size(comm), recvtype), 1".to_owned(),
         "reduce_scatter" => "memory_of(recvbuf, recvcounts[rank_in(comm)], datatype), 1".to_owned(),
         "reduce_scatter_block" => "memory_of(recvbuf, recvcount, datatype), 1".to_owned(),
         "scatter" | "scatterv" => "recvbuf != MPI_IN_PLACE ? memory_of(recvbuf, recvcount, recvtype) : (struct extent){0}, 1".to_owned(),
@@ -239,7 +243,7 @@ fn opened(function: &Prototype) -> String {
     };
     let (is_sent, sent) = match plain(name).as_str() {
         "reduce" | "allreduce" | "scan" | "exscan" => ("1", "count, datatype"),
-        "reduce_scatter" => ("1", "all_of(recvcounts, group_size(comm)), datatype"),
+        "reduce_scatter" => ("1", "all_of(LIST(recvcounts), group_size(comm)), datatype"),
         "reduce_scatter_block" => ("1", "recvcount * group_size(comm), datatype"),
         "gather"
         | "gatherv"
@@ -254,18 +258,18 @@ fn opened(function: &Prototype) -> String {
         ),
         _ => ("", ""),
     };
-    let mut text = String::new();
-    if !sent.is_empty() {
-        text = format!("if ({is_sent}) open_sent(&call, *request, sendbuf, {sent});\n");
-    }
+    let mut text = lists(function);
     if !memory.is_empty() {
-        text.push_str(&format!("open_request(&call, *request, {memory});\n"));
+        text.insert_str(0, &format!("open_request(&call, *request, {memory});\n"));
     }
-    text.push_str(&lists(function));
-    match text.is_empty() {
-        true => text,
-        false => format!("if (rc == MPI_SUCCESS && !is_inter(comm)) {{ {text} }}\n"),
+    if !sent.is_empty() {
+        text.insert_str(
+            0,
+            &format!("if ({is_sent}) open_sent(&call, *request, sendbuf, {sent});\n"),
+        );
     }
+    let later = i32::from(is_later);
+    format!("if (rc == MPI_SUCCESS && !is_inter(comm)) {{ call.is_prepared = {later}; {text} }}\n")
 }
 
 /// The statements that record the arrays of counts and displacements of a nonblocking operation, and the memory that is
@@ -281,7 +285,7 @@ fn lists(function: &Prototype) -> String {
     if !displs.is_empty() {
         let guard = significant(function, "sendbuf");
         text.push_str(&format!(
-            "{guard}if (sendbuf != MPI_IN_PLACE) open_more(&call, *request, SENT_BIT, memory_of_parts(sendbuf, sendcounts, {displs}, group_size(comm), sendtype));\n"
+            "{guard}if (sendbuf != MPI_IN_PLACE) open_more(&call, *request, (uint64_t)1 << SENT_BIT, memory_of_parts(sendbuf, LIST(sendcounts), LIST({displs}), group_size(comm), sendtype));\n"
         ));
     }
     for (number, list) in [
@@ -296,7 +300,7 @@ fn lists(function: &Prototype) -> String {
         if has(list) && !name.contains("neighbor") {
             let guard = significant(function, side);
             text.push_str(&format!(
-                "{guard}if ({side} != MPI_IN_PLACE) open_list(&call, *request, {number}, {list}, group_size(comm));\n"
+                "{guard}if ({side} != MPI_IN_PLACE) open_list(&call, *request, {number}, LIST({list}), group_size(comm));\n"
             ));
         }
     }
@@ -324,11 +328,7 @@ fn opened_by_access(function: &Prototype) -> String {
 
 /// The statement that records a collective call on a window or a file. Empty for other functions.
 pub(crate) fn collective_of_object(number: usize, function: &Prototype) -> String {
-    // The end of a split collective call is the same for large counts.
-    let name = match function.name.strip_suffix("_begin_c") {
-        Some(_) => function.name.trim_end_matches("_c"),
-        None => function.name.as_str(),
-    };
+    let name = function.name.as_str();
     let is_file =
         name.starts_with("File_") && FILE_COLLECTIVES.iter().any(|end| name.ends_with(end));
     let first = function
@@ -356,13 +356,13 @@ pub(crate) fn collective_of_object(number: usize, function: &Prototype) -> Strin
 /// The C expression for the arguments that must be equal on all ranks of a collective call, besides root, operator and
 /// elements.
 pub(crate) fn alike(function: &Prototype) -> String {
-    let is_large = function.parameters.iter().any(|it| it.base == LARGE_COUNT);
     // Headers have their own names for some.
     let named = |at| function.names().nth(at).unwrap_or_default();
     let values = match function.name.as_str() {
         "Cart_create" => {
-            "more_flags(more_values((struct parts){.what = DIMENSIONS}, dims, ndims), periods, ndims)"
+            "more_flags(more_values((struct parts){.what = DIMENSIONS}, LIST(dims), ndims), periods, ndims)"
         }
+        "Cart_sub" => "more_flags((struct parts){.what = KEPT}, remain_dims, dimensions_of(comm))",
         "Graph_create" => {
             return format!(
                 "more_edges((struct parts){{.what = EDGES}}, {}, {}, {})",
@@ -374,7 +374,7 @@ pub(crate) fn alike(function: &Prototype) -> String {
         "File_set_view" => {
             "more_value(more_value((struct parts){.what = VIEW}, extent_of(etype)), number_of(datarep))"
         }
-        "File_open" => "more_values((struct parts){.what = ACCESS}, &amode, 1)",
+        "File_open" => "more_values((struct parts){.what = ACCESS}, LIST(&amode), 1)",
         "File_set_size" | "File_preallocate" => "more_value((struct parts){.what = BYTES}, size)",
         "File_seek_shared" => "more_value((struct parts){.what = OFFSET}, offset)",
         "File_set_atomicity" => "more_flags((struct parts){.what = ATOMICITY}, &flag, 1)",
@@ -384,11 +384,11 @@ pub(crate) fn alike(function: &Prototype) -> String {
                 named(0)
             );
         }
-        name if plain(name) == "allgatherv" && !is_large => {
-            "more_amounts((struct parts){.what = AMOUNTS}, recvcounts, recvtype, group_size(comm))"
+        name if plain(name) == "allgatherv" => {
+            "more_amounts((struct parts){.what = AMOUNTS}, LIST(recvcounts), recvtype, group_size(comm))"
         }
-        name if plain(name) == "reduce_scatter" && !is_large => {
-            "more_values((struct parts){.what = RECVCOUNTS}, recvcounts, group_size(comm))"
+        name if plain(name) == "reduce_scatter" => {
+            "more_values((struct parts){.what = RECVCOUNTS}, LIST(recvcounts), group_size(comm))"
         }
         _ => "(struct parts){0}",
     };

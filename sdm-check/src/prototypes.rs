@@ -8,22 +8,29 @@ const PROFILING: &str = "PMPI_";
 /// A function that returns an error code, and has a name with `MPI_` and one with `PMPI_`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Prototype {
-    /// The name of the function without `MPI_`: `Send`.
+    /// The name of the function without `MPI_`, and without the `_c` of functions for large counts: `Send`.
     pub(crate) name: String,
+    /// True for a variant for large counts: `MPI_Send_c`.
+    pub(crate) is_large: bool,
     pub(crate) parameters: Vec<Parameter>,
 }
 
 impl Prototype {
+    /// The name of the function without `MPI_`, as in the header: `Send_c`.
+    pub(crate) fn symbol(&self) -> String {
+        format!("{}{}", self.name, if self.is_large { "_c" } else { "" })
+    }
+
     /// The names of the function's parameters.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.parameters.iter().map(|it| it.name.as_str())
     }
 
-    /// True for a function with a buffer, a number of elements and their datatype, except a large-count variant.
+    /// True for a function with a buffer, a number of elements and their datatype.
     pub(crate) fn has_elements(&self) -> bool {
         let all = ["buf", "count", "datatype"];
         let has = |wanted: &str| self.names().any(|it| it == wanted);
-        all.into_iter().all(has) && !self.name.ends_with("_c")
+        all.into_iter().all(has)
     }
 }
 
@@ -54,8 +61,11 @@ pub(crate) fn prototypes(header: &str) -> Vec<Prototype> {
         let name = name.strip_prefix("MPI_")?;
         let parameters = parameters.clone()?;
         let is_new = profiling.contains(name) && known.insert(name);
+        let base = name.strip_suffix("_c");
+        let base = base.filter(|base| profiling.contains(base));
         is_new.then(|| Prototype {
-            name: name.to_owned(),
+            name: base.unwrap_or(name).to_owned(),
+            is_large: base.is_some(),
             parameters,
         })
     });
@@ -130,9 +140,9 @@ fn parameter(text: &str) -> Option<Parameter> {
     })
 }
 
-/// The operation of a function and of its nonblocking, persistent and large-count variants: `gather` for `Igather_c`.
+/// The operation of a function and of its nonblocking and persistent variants: `gather` for `Igather`.
 pub(crate) fn plain(name: &str) -> String {
-    let name = name.trim_end_matches("_c").trim_end_matches("_init");
+    let name = name.trim_end_matches("_init");
     let name = name.strip_prefix('I').unwrap_or(name);
     name.to_ascii_lowercase()
 }
@@ -148,10 +158,17 @@ mod tests {
             extern int PMPI_Send(const void *buf, int count, MPI_Datatype datatype); int MPI_Finalize(void); int PMPI_Finalize(void);\
             int MPI_Only(int a); int MPI_Pcontrol(const int level, ...); int PMPI_Pcontrol(const int level, ...);\
             int MPI_T_init(int a); int MPI_Comm_c2f(MPI_Comm comm); int PMPI_Comm_c2f(MPI_Comm comm); int MPI_Group_range_incl(MPI_Group group, int n, int ranges[][3]); double MPI_Wtime(void);\
-            int PMPI_Group_range_incl(MPI_Group, int, int[][3])";
+            int PMPI_Group_range_incl(MPI_Group, int, int[][3]); int MPI_Send_c(MPI_Count count); int PMPI_Send_c(MPI_Count count);\
+            int MPI_Only_c(int a); int PMPI_Only_c(int a)";
         let found = prototypes(header);
-        let names: Vec<_> = found.iter().map(|it| it.name.as_str()).collect();
-        assert_eq!(names, ["Send", "Finalize", "Group_range_incl"]);
+        let names: Vec<_> = found
+            .iter()
+            .map(|it| (it.name.as_str(), it.symbol()))
+            .collect();
+        let named = |name, symbol: &str| (name, symbol.to_owned());
+        let large = [named("Send", "Send_c"), named("Only_c", "Only_c")];
+        let plain = ["Send", "Finalize", "Group_range_incl"].map(|it| named(it, it));
+        assert_eq!(names, [&plain[..], &large].concat());
         let buffer = &found[0].parameters[0];
         assert_eq!(buffer.declared, "const void *buf");
         assert_eq!((buffer.base.as_str(), buffer.pointers), ("void", 1));

@@ -64,9 +64,13 @@ const ORDERS: [&str; 8] = [
     "Win_free",
 ];
 
-/// The statements that check that an epoch allows an access to a window, and record it. Empty for other functions.
+/// The statements that check that an epoch allows an access to a window, and record it, or that check the origin buffers
+/// of the accesses that a call completes. Empty for other functions.
 pub(crate) fn access(number: usize, function: &Prototype) -> String {
     let has = |wanted: &str| function.names().any(|it| it == wanted);
+    if COMPLETES.iter().any(|(name, _)| *name == function.name) {
+        return "check_early(&call, 0, HANDLE(win));\n".to_owned();
+    }
     if !has("target_rank") || !has("win") || !has("target_disp") {
         return String::new();
     }

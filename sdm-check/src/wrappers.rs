@@ -7,8 +7,8 @@
 use std::fmt::Write;
 
 use sdm_mpi::usage::{
-    ANYTIME, COLLECTIVES, COMM, COUNTS, FREES, LARGE_COUNT, MAKES_COMMUNICATOR,
-    MAKES_ON_COMMUNICATOR, NULL_IS_FINE, ROOTED, SESSION, SHAPES, STRICT,
+    ANYTIME, COLLECTIVES, COMM, COUNTS, FREES, MAKES_COMMUNICATOR, MAKES_ON_COMMUNICATOR,
+    NULL_IS_FINE, ROOTED, SESSION, SHAPES, STRICT,
 };
 
 use crate::buffers;
@@ -45,7 +45,7 @@ pub(crate) fn source(functions: &[Prototype]) -> String {
         text.write_fmt(part).expect("a string takes any text");
         text.push('\n');
     };
-    for Prototype { name, .. } in functions {
+    for name in functions.iter().map(Prototype::symbol) {
         line(format_args!(
             "static __typeof__(&MPI_{name}) real_MPI_{name}, real_PMPI_{name};"
         ));
@@ -54,7 +54,7 @@ pub(crate) fn source(functions: &[Prototype]) -> String {
     }
     let all: String = functions
         .iter()
-        .map(|it| format!("\"MPI_{}\", ", it.name))
+        .map(|it| format!("\"MPI_{}\", ", it.symbol()))
         .collect();
     line(format_args!(
         "static const char *const FUNCTIONS[] = {{{all}}};"
@@ -66,13 +66,16 @@ pub(crate) fn source(functions: &[Prototype]) -> String {
     line(format_args!(
         "static int is_looked_up;\n__attribute__((constructor)) static void look_up_all(void) {{ is_looked_up = 1;"
     ));
-    for Prototype { name, .. } in functions {
+    for name in functions.iter().map(Prototype::symbol) {
         line(format_args!(
             "real_MPI_{name} = dlsym(RTLD_NEXT, \"MPI_{name}\"); real_PMPI_{name} = dlsym(RTLD_NEXT, \"PMPI_{name}\");"
         ));
     }
     line(format_args!("}}"));
-    for (number, function) in functions.iter().enumerate() {
+    for function in functions {
+        // A rank may call the variant for large counts where another one does not.
+        let is_first = |it: &Prototype| it.name == function.name;
+        let number = functions.iter().position(is_first).unwrap_or_default();
         line(format_args!("{}", wrapper(number, function)));
     }
     for function in functions {
@@ -83,7 +86,7 @@ pub(crate) fn source(functions: &[Prototype]) -> String {
 
 /// The functions with the names `MPI_...` and `PMPI_...`, which the program calls.
 fn exported(function: &Prototype) -> String {
-    let name = &function.name;
+    let name = function.symbol();
     let declared = declared(function);
     let from = "__builtin_return_address(0)";
     let given: String = function.names().map(|it| format!(", {it}")).collect();
@@ -113,12 +116,12 @@ fn wrapper(number: usize, function: &Prototype) -> String {
     let given = function.names().collect::<Vec<_>>().join(", ");
     let more: String = function.names().map(|it| format!(", {it}")).collect();
     let anytime = i32::from(is_anytime(name));
+    let symbol = function.symbol();
     let hook = |when: &str, rest: &str| {
-        let own = format!("{when}_{name}");
-        match PARTS.iter().any(|part| has_word(part, &own)) {
-            true => format!("{own}(&call{rest}{more});"),
-            false => String::new(),
-        }
+        let is_there = |own: &String| PARTS.iter().any(|part| has_word(part, own));
+        let own = [&symbol, name].map(|it| format!("{when}_{it}"));
+        let own = own.into_iter().find(is_there);
+        own.map_or_else(String::new, |own| format!("{own}(&call{rest}{more});"))
     };
     let (pre, post) = (hook("pre", ""), hook("post", ", rc"));
     let (before, behind) = life(function);
@@ -133,11 +136,11 @@ fn wrapper(number: usize, function: &Prototype) -> String {
     let strict = strict(function, &given);
     let order = windows::order(function);
     format!(
-        "static __attribute__((noinline)) int own_{name}(int is_profiling, void *from{parameters}) {{\n\
+        "static __attribute__((noinline)) int own_{symbol}(int is_profiling, void *from{parameters}) {{\n\
          if (!is_looked_up) look_up_all();\n\
-         __typeof__(real_MPI_{name}) real = is_profiling ? real_PMPI_{name} : real_MPI_{name};\n\
+         __typeof__(real_MPI_{symbol}) real = is_profiling ? real_PMPI_{symbol} : real_MPI_{symbol};\n\
          struct call call;\n\
-         if (!enter(&call, \"MPI_{name}\", is_profiling, from)) return real({given});\n\
+         if (!enter(&call, \"MPI_{symbol}\", is_profiling, from)) return real({given});\n\
          {looks}\n{before}{first}int rc = {strict}real({given});\n{behind}{last}{post}{order}if (rc != MPI_SUCCESS) tell_returned(&call, rc);\nend({anytime}); return rc; }}"
     )
 }
@@ -158,11 +161,12 @@ fn has_word(text: &str, word: &str) -> bool {
 /// before it. Empty for other functions.
 fn strict(function: &Prototype, given: &str) -> String {
     let name = function.name.as_str();
+    let large = if function.is_large { "_c" } else { "" };
     if let Some((_, other)) = STRICT.iter().find(|(known, _)| *known == name) {
-        return format!("is_strict && depth == 1 ? real_PMPI_{other}({given}) : ");
+        return format!("is_strict && depth == 1 ? real_PMPI_{other}{large}({given}) : ");
     }
     if name == "Sendrecv" {
-        return format!("is_strict && depth == 1 ? strict_sendrecv({given}) : ");
+        return format!("is_strict && depth == 1 ? strict_sendrecv{large}({given}) : ");
     }
     if ROOTED.contains(&name) {
         return "is_strict && depth == 1 && real_PMPI_Barrier(comm) ? MPI_ERR_OTHER : ".to_owned();
@@ -285,12 +289,11 @@ fn collective(number: usize, function: &Prototype) -> String {
     let has = |wanted: &str| function.names().any(|it| it == wanted);
     let root = if has("root") { "root" } else { "-1" };
     let op = if has("op") { "op" } else { "MPI_OP_NULL" };
-    let is_large = function.parameters.iter().any(|it| it.base == LARGE_COUNT);
     let amount = match plain(name).as_str() {
         "bcast" | "reduce" | "allreduce" | "scan" | "exscan" => "count, datatype",
         "reduce_scatter_block" => "recvcount, datatype",
-        "allgatherv" if !is_large => "all_of(recvcounts, group_size(comm)), recvtype",
-        "reduce_scatter" if !is_large => "all_of(recvcounts, group_size(comm)), datatype",
+        "allgatherv" => "all_of(LIST(recvcounts), group_size(comm)), recvtype",
+        "reduce_scatter" => "all_of(LIST(recvcounts), group_size(comm)), datatype",
         "allgather" | "alltoall" => "recvcount, recvtype",
         "gather" => {
             "is_root(comm, root) ? recvcount : sendcount, is_root(comm, root) ? recvtype : sendtype"

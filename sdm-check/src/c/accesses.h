@@ -202,7 +202,7 @@ static void begin_turns(MPI_Win window, MPI_Group group, int is_post)
 /* The buffer of an access is MPI's until the access is complete. */
 static void use_origin(struct call *call, MPI_Win window, const void *buffer, long long count, MPI_Datatype type, int is_written, int has_request)
 {
-    struct extent memory = count <= INT32_MAX && buffer != MPI_BOTTOM ? memory_of(buffer, count, type) : (struct extent){0};
+    struct extent memory = buffer != MPI_BOTTOM ? memory_of(buffer, count, type) : (struct extent){0};
     if (depth != 1 || !memory.start)
         return;
     check_open(call, is_written ? "the result" : "the origin buffer", memory, is_written);
@@ -215,7 +215,7 @@ static void use_origin(struct call *call, MPI_Win window, const void *buffer, lo
 /* That of an access with a request of its own is complete with the request, too. */
 static void open_origin(struct call *call, MPI_Request request, uint64_t more, MPI_Win window, const void *buffer, long long count, MPI_Datatype type, int is_written)
 {
-    struct extent memory = count <= INT32_MAX && buffer != MPI_BOTTOM ? memory_of(buffer, count, type) : (struct extent){0};
+    struct extent memory = buffer != MPI_BOTTOM ? memory_of(buffer, count, type) : (struct extent){0};
     if (depth != 1 || !memory.start)
         return;
     sent_count += more != 0;

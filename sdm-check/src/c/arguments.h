@@ -37,11 +37,11 @@ static int check_count(struct call *call, long long count, const char *name)
     return 0;
 }
 
-static int check_lengths(struct call *call, int count, const int *lengths, const char *name)
+static int check_lengths(struct call *call, long long count, struct list lengths, const char *name)
 {
     for (int i = 0; i < count; i++)
-        if (lengths[i] < 0) {
-            report(call, NEGATIVE_COUNT, NULL, "%s[%d] is %d", name, i, lengths[i]);
+        if (number_at(lengths, i) < 0) {
+            report(call, NEGATIVE_COUNT, NULL, "%s[%d] is %lld", name, i, number_at(lengths, i));
             return 0;
         }
     return 1;
@@ -115,9 +115,7 @@ static void check_tag(struct call *call, int tag, int can_be_any, const char *na
 
 static int is_named(MPI_Datatype type)
 {
-    int integers, addresses, types, combiner = MPI_COMBINER_CONTIGUOUS;
-    envelope_of(type, &integers, &addresses, &types, &combiner);
-    return combiner == MPI_COMBINER_NAMED;
+    return envelope_of(type).combiner == MPI_COMBINER_NAMED;
 }
 
 /* A buffer of a type that was found right. */
@@ -137,12 +135,12 @@ static void check_buffer(struct call *call, const void *buffer, long long count,
 }
 
 /* The elements of all ranks. */
-static long long all_of(const int *counts, int count)
+static long long all_of(struct list counts, int count)
 {
     long long sum = 0;
     /* There are none where a buffer is MPI_IN_PLACE. */
-    for (int i = 0; counts && i < count; i++)
-        sum += counts[i] > 0 ? counts[i] : 0;
+    for (int i = 0; counts.values && i < count; i++)
+        sum += number_at(counts, i) > 0 ? number_at(counts, i) : 0;
     return sum;
 }
 
@@ -183,15 +181,15 @@ static void check_split(struct call *call, MPI_File file, int begins)
 }
 
 /* The part of each rank, where there is a count for each. */
-static void check_counts(struct call *call, MPI_Comm comm, const void *buffer, const int *counts, const char *name, const MPI_Datatype *types, const char *types_name)
+static void check_counts(struct call *call, MPI_Comm comm, const void *buffer, struct list counts, const char *name, const MPI_Datatype *types, const char *types_name)
 {
     int is_between = 0, size = peers(comm, &is_between);
-    for (int i = 0; counts && buffer != MPI_IN_PLACE && !is_between && i < size; i++) {
-        if (counts[i] < 0) {
-            report(call, NEGATIVE_COUNT, NULL, "%s[%d] is %d", name, i, counts[i]);
+    for (int i = 0; counts.values && buffer != MPI_IN_PLACE && !is_between && i < size; i++) {
+        if (number_at(counts, i) < 0) {
+            report(call, NEGATIVE_COUNT, NULL, "%s[%d] is %lld", name, i, number_at(counts, i));
             return;
         }
-        if (types && counts[i] && !check_type(call, types[i], types_name))
+        if (types && number_at(counts, i) && !check_type(call, types[i], types_name))
             return;
     }
 }

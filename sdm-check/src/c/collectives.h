@@ -4,7 +4,7 @@
 enum { SEQUENCES_MAX = 4096, GROUPS_MAX = 1024, STEPS_MAX = 16384, DIFFERENT_MAX = 16, RANKS_TEXT = 60, OTHER_REDUCTION = 255 };
 
 /* Arguments that all ranks give to a call alike: the first numbers of all. */
-enum alike { NOTHING_ALIKE, RECVCOUNTS, DIMENSIONS, EDGES, ACCESS, BYTES, OFFSET, ATOMICITY, ASSERTION, VIEW, HIGH, AMOUNTS, FIRST_MAX = 6 };
+enum alike { NOTHING_ALIKE, RECVCOUNTS, DIMENSIONS, EDGES, ACCESS, BYTES, OFFSET, ATOMICITY, ASSERTION, VIEW, HIGH, AMOUNTS, KEPT, FIRST_MAX = 6 };
 struct parts { uint64_t hash; int64_t first[FIRST_MAX]; int32_t count; uint8_t what; };
 /* `operator` is where the function of an operator of the program's own is: its file in the upper half. */
 struct step { struct signature signature; struct parts parts; uint64_t site, bytes, hash, operator; uint16_t function; uint8_t reduction; int32_t root; };
@@ -103,7 +103,7 @@ static const char *function_name(unsigned number)
 
 static void describe_parts(const struct parts *it, const char *begin, char *text, size_t room)
 {
-    static const char *const names[] = {"", "recvcounts", "dimensions and periods", "index and edges", "mode", "size", "offset", "flag", "assertion", "extent of the etype and representation", "high", "bytes of each rank"};
+    static const char *const names[] = {"", "recvcounts", "dimensions and periods", "index and edges", "mode", "size", "offset", "flag", "assertion", "extent of the etype and representation", "high", "bytes of each rank", "remain_dims"};
     size_t length = snprintf(text, room, "%s%s ", begin, it->what < sizeof names / sizeof *names ? names[it->what] : "");
     for (int i = 0; i < it->count && i < FIRST_MAX && length < room; i++)
         length += snprintf(text + length, room - length, "%s%lld", i ? ", " : "", (long long)it->first[i]);
@@ -221,7 +221,7 @@ static void check_named(struct call *call, MPI_Datatype type, const char *what)
 
 #define pre_Op_free(call, op) check_own_operator(call, *(op))
 #define pre_Type_free(call, type) check_named(call, *(type), "cannot be freed")
-#define pre_Type_get_contents(call, type, integers, addresses, types, numbers, places, found) check_named(call, type, "have no contents")
+#define pre_Type_get_contents(call, type, ...) check_named(call, type, "have no contents")
 
 /* Which field of two calls differs: the number of the error, or 0. */
 static int differ(const struct step *a, const struct step *b)
@@ -248,19 +248,19 @@ static struct parts more_value(struct parts it, int64_t value)
     return it;
 }
 
-static struct parts more_values(struct parts it, const int *values, int count)
+static struct parts more_values(struct parts it, struct list values, int count)
 {
-    for (int i = 0; values && i < count; i++)
-        it = more_value(it, values[i]);
+    for (int i = 0; values.values && i < count; i++)
+        it = more_value(it, number_at(values, i));
     return it;
 }
 
 /* Number of bytes that each rank gives. */
-static struct parts more_amounts(struct parts it, const int *counts, MPI_Datatype type, int count)
+static struct parts more_amounts(struct parts it, struct list counts, MPI_Datatype type, int count)
 {
     uint64_t size = bytes_of(1, type);
-    for (int i = 0; counts && i < count; i++)
-        it = more_value(it, counts[i] * (int64_t)size);
+    for (int i = 0; counts.values && i < count; i++)
+        it = more_value(it, number_at(counts, i) * (int64_t)size);
     return it;
 }
 
@@ -284,7 +284,7 @@ static int number_of(const char *representation)
 
 static struct parts more_edges(struct parts it, int nodes, const int *index, const int *edges)
 {
-    return more_values(more_values(it, index, nodes), edges, nodes > 0 ? index[nodes - 1] : 0);
+    return more_values(more_values(it, LIST(index), nodes), LIST(edges), nodes > 0 ? index[nodes - 1] : 0);
 }
 
 static struct parts more_flags(struct parts it, const int *values, int count)

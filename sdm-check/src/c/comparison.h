@@ -136,7 +136,11 @@ static void compare_stream(struct call *call, const struct stream *own, const st
         void *place = (void *)(uintptr_t)own->runs[i].site;
         before += own->runs[i].count;
         if (before > total && own->tag == IS_EDGE) {
-            report(call, COLLECTIVES + 5, place, "%s at {%p} has an edge %s %d that %d does not have", function_name(own->runs[i].function), place, own->is_receive ? "from" : "to", own->peer, own->peer);
+            const char *name = function_name(own->runs[i].function);
+            if (!strcmp(name, "MPI_Comm_create"))
+                report(call, COLLECTIVES + 5, place, "%s at {%p} has a group with %d, whose group is without this rank", name, place, own->peer);
+            else
+                report(call, COLLECTIVES + 5, place, "%s at {%p} has an edge %s %d that %d does not have", name, place, own->is_receive ? "from" : "to", own->peer, own->peer);
             return;
         }
         if (before > total && !own->is_broken) {

@@ -27,9 +27,21 @@ struct call {
     enum caller caller;
     /* An error of it was told. It is a ready send. And the program does not want its status. */
     int is_told, is_ready, is_ignored;
+    /* It makes a collective operation that is started later. */
+    int is_prepared;
     /* A receive: when it began. */
     uint64_t time;
 };
+
+/* Numbers of a call: they are wider in the functions for large counts. */
+struct list { const void *values; size_t width; };
+#define LIST(it) ((struct list){(it), sizeof *(it)})
+#define NO_LIST ((struct list){0})
+
+static inline long long number_at(struct list it, int at)
+{
+    return it.width == sizeof(int) ? ((const int *)it.values)[at] : ((const int64_t *)it.values)[at];
+}
 
 /* The errors. docs/check.md has a section for each. */
 enum {
@@ -195,7 +207,7 @@ static inline int enter(struct call *call, const char *name, int is_profiling, v
 {
     call->name = name;
     call->from = from;
-    call->is_told = call->is_ready = call->is_ignored = 0;
+    call->is_told = call->is_ready = call->is_ignored = call->is_prepared = 0;
     call->time = 0;
     call->caller = caller_of(from);
     if (call->caller == INTERNAL) {

@@ -33,7 +33,7 @@ static void tell_returned(struct call *call, int code)
 {
     const int misuses[] = {MPI_ERR_COUNT, MPI_ERR_TAG, MPI_ERR_COMM, MPI_ERR_RANK, MPI_ERR_ROOT, MPI_ERR_GROUP, MPI_ERR_OP, MPI_ERR_TOPOLOGY, MPI_ERR_DIMS,
                            MPI_ERR_ARG, MPI_ERR_REQUEST, MPI_ERR_WIN, MPI_ERR_DISP, MPI_ERR_LOCKTYPE, MPI_ERR_ASSERT, MPI_ERR_RMA_RANGE, MPI_ERR_KEYVAL, MPI_ERR_AMODE, MPI_ERR_TYPE,
-                           MPI_ERR_BUFFER};
+                           MPI_ERR_BUFFER, MPI_ERR_INFO_KEY, MPI_ERR_INFO_VALUE};
     int class = MPI_ERR_OTHER, length = 0;
     char text[MPI_MAX_ERROR_STRING + 1] = "";
     if (depth != 1 || call->is_told || !initialized || finalized)

@@ -109,35 +109,35 @@ static void post_Type_dup(struct call *call, int rc, MPI_Datatype old, MPI_Datat
 }
 
 /* MPI may give a datatype that is in another one the handle of one that was freed: it is the program's own again. */
-static void post_Type_get_contents(struct call *call, int rc, MPI_Datatype type, int integers, int addresses, int types, int *numbers,
-                                   MPI_Aint *places, MPI_Datatype *found)
+static void own_contents(struct call *call, int rc, MPI_Datatype type, long long types, MPI_Datatype *found)
 {
-    int counts[3] = {0}, combiner;
-    (void)integers, (void)addresses, (void)numbers, (void)places;
-    if (rc != MPI_SUCCESS || envelope_of(type, &counts[0], &counts[1], &counts[2], &combiner))
-        return;
-    for (int i = 0; i < counts[2] && i < types; i++)
+    for (int i = 0; rc == MPI_SUCCESS && i < types && i < envelope_of(type).types; i++)
         if (!is_named(found[i])) {
             new_object(call, DATATYPE, HANDLE(found[i]));
             commit(found[i]);
         }
 }
 
-static void pre_Type_create_subarray(struct call *call, int dimensions, const int *sizes, const int *parts, const int *starts, int order,
-                                     MPI_Datatype old, MPI_Datatype *type)
+#define post_Type_get_contents(call, rc, type, integers, addresses, types, a, b, found) own_contents(call, rc, type, types, found)
+#define post_Type_get_contents_c(call, rc, type, integers, addresses, larges, types, a, b, c, found) own_contents(call, rc, type, types, found)
+
+static void check_subarray(struct call *call, int dimensions, struct list sizes, struct list parts, struct list starts)
 {
-    (void)order, (void)old, (void)type;
-    for (int i = 0; i < dimensions; i++)
-        if (parts[i] < 1 || starts[i] < 0 || starts[i] > sizes[i] - parts[i])
-            report(call, BAD_PART, NULL, "dimension %d: %d elements from %d on, of an array of %d", i, parts[i], starts[i], sizes[i]);
+    for (int i = 0; i < dimensions; i++) {
+        long long size = number_at(sizes, i), part = number_at(parts, i), start = number_at(starts, i);
+        if (part < 1 || start < 0 || start > size - part)
+            report(call, BAD_PART, NULL, "dimension %d: %lld elements from %lld on, of an array of %lld", i, part, start, size);
+    }
 }
 
+#define pre_Type_create_subarray(call, dimensions, sizes, parts, starts, order, old, type) check_subarray(call, dimensions, LIST(sizes), LIST(parts), LIST(starts))
+
 /* The part that is packed or unpacked must be within the buffer of packed data. */
-static void check_room(struct call *call, long long count, MPI_Datatype type, int size, int position)
+static void check_room(struct call *call, long long count, MPI_Datatype type, long long size, long long position)
 {
     uint64_t bytes = type != MPI_DATATYPE_NULL && look_up(DATATYPE, HANDLE(type)).life != FREED ? bytes_of(count, type) : 0;
-    if (bytes && (int64_t)bytes > (int64_t)size - position)
-        report(call, TRUNCATED, NULL, "%llu bytes, of a buffer with %d left", (unsigned long long)bytes, size - position);
+    if (bytes && (int64_t)bytes > size - position)
+        report(call, TRUNCATED, NULL, "%llu bytes, of a buffer with %lld left", (unsigned long long)bytes, size - position);
 }
 
 #define pre_Pack(call, in, count, type, out, size, position, comm) check_room(call, count, type, size, *(position))
@@ -187,11 +187,11 @@ static void check_key(struct call *call, int key)
 #define pre_Type_delete_attr(call, object, key) check_valid_key(call, key)
 
 /* An operator of the program's own is known by where its function lies in the program, which other ranks may have elsewhere. */
-static void post_Op_create(struct call *call, int rc, MPI_User_function *function, int commutes, MPI_Op *op)
+static void made_operator(struct call *call, int rc, void *function, int commutes, MPI_Op *op)
 {
     Dl_info found;
     (void)call;
-    if (rc != MPI_SUCCESS || !is_of_program((void *)(uintptr_t)function) || !dladdr((void *)(uintptr_t)function, &found) || !found.dli_fname)
+    if (rc != MPI_SUCCESS || !is_of_program(function) || !dladdr(function, &found) || !found.dli_fname)
         return;
     uint64_t name = 0;
     for (const char *it = found.dli_fname; *it; it++)
@@ -202,6 +202,8 @@ static void post_Op_create(struct call *call, int rc, MPI_User_function *functio
         it->hash = name << 32 | (uint32_t)(((uintptr_t)function - (uintptr_t)found.dli_fbase) << 1 | (commutes != 0));
     pthread_mutex_unlock(&objects_lock);
 }
+
+#define post_Op_create(call, rc, function, commutes, op) made_operator(call, rc, (void *)(uintptr_t)(function), commutes, op)
 
 static void check_handler(struct call *call, MPI_Errhandler handler)
 {
@@ -233,8 +235,6 @@ static long long buffer_bytes = -1;
 #else
 #define post_Buffer_attach(call, rc, buffer, size) ((rc) == MPI_SUCCESS ? (void)(buffer_bytes = (size)) : (void)0)
 #endif
-#define post_Buffer_attach_c post_Buffer_attach
-#define post_Buffer_detach_c post_Buffer_detach
 #define post_Buffer_detach(call, rc, buffer, size) ((rc) == MPI_SUCCESS ? (void)(buffer_bytes = -1) : (void)0)
 #define post_Comm_attach_buffer(call, rc, comm, buffer, size) ((rc) == MPI_SUCCESS ? (void)(buffer_bytes = INT64_MAX) : (void)0)
 #define post_Session_attach_buffer(call, rc, session, buffer, size) ((rc) == MPI_SUCCESS ? (void)(buffer_bytes = INT64_MAX) : (void)0)
@@ -255,12 +255,15 @@ static void pre_Wait(struct call *call, MPI_Request *request, MPI_Status *status
 {
     (void)status;
     check_wait(call, 1, request);
+    check_early(call, HANDLE(*request), 0);
 }
 
 static void pre_Waitall(struct call *call, int count, MPI_Request *requests, MPI_Status *statuses)
 {
     (void)statuses;
     check_wait(call, count, requests);
+    for (int i = 0; i < count && open_count; i++)
+        check_early(call, HANDLE(requests[i]), 0);
 }
 
 static void pre_Start(struct call *call, MPI_Request *request)
@@ -281,6 +284,7 @@ static void pre_Request_free(struct call *call, MPI_Request *request)
     check_given_up(call, *request);
     close_all(NULL, HANDLE(*request));
     free_pending(HANDLE(*request));
+    start_prepared(NULL, HANDLE(*request));
 }
 
 /* Buffers whose operations it completes can be used. */
@@ -293,7 +297,7 @@ static void post_Request_get_status(struct call *call, int rc, MPI_Request reque
 }
 
 /* Elements are added in place. */
-static void pre_Reduce_local(struct call *call, const void *in, void *sum, int count, MPI_Datatype type, MPI_Op op)
+static void pre_Reduce_local(struct call *call, const void *in, void *sum, long long count, MPI_Datatype type, MPI_Op op)
 {
     struct extent one = memory_of(in, count, type), other = memory_of(sum, count, type);
     (void)op;
@@ -302,65 +306,71 @@ static void pre_Reduce_local(struct call *call, const void *in, void *sum, int c
 }
 
 /* Point to point. In strict mode a send that receives, too, waits for its receiver. */
-static int strict_sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, int recvcount,
-                           MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status)
-{
-    MPI_Request receive, send;
-    int rc = PMPI_Irecv(recvbuf, recvcount, recvtype, source, recvtag, comm, &receive), other;
-    if (rc != MPI_SUCCESS)
-        return rc;
-    rc = PMPI_Issend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &send);
-    if (rc == MPI_SUCCESS)
-        rc = PMPI_Wait(&send, MPI_STATUS_IGNORE);
-    else
-        PMPI_Cancel(&receive);
-    other = PMPI_Wait(&receive, status);
-    return rc != MPI_SUCCESS ? rc : other;
-}
+#define STRICT_SENDRECV(name, number, receive_by, send_by) \
+    static int name(const void *sendbuf, number sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, number recvcount, \
+                    MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status) \
+    { \
+        MPI_Request receive, send; \
+        int rc = receive_by(recvbuf, recvcount, recvtype, source, recvtag, comm, &receive), other; \
+        if (rc != MPI_SUCCESS) \
+            return rc; \
+        rc = send_by(sendbuf, sendcount, sendtype, dest, sendtag, comm, &send); \
+        if (rc == MPI_SUCCESS) \
+            rc = PMPI_Wait(&send, MPI_STATUS_IGNORE); \
+        else \
+            PMPI_Cancel(&receive); \
+        other = PMPI_Wait(&receive, status); \
+        return rc != MPI_SUCCESS ? rc : other; \
+    }
 
-static void pre_Isend(struct call *call, const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request)
+STRICT_SENDRECV(strict_sendrecv, int, PMPI_Irecv, PMPI_Issend)
+#ifdef PMPI_Sendrecv_c
+STRICT_SENDRECV(strict_sendrecv_c, MPI_Count, PMPI_Irecv_c, PMPI_Issend_c)
+#endif
+
+static void pre_Isend(struct call *call, const void *buf, long long count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request)
 {
     (void)tag, (void)comm, (void)request;
     if (dest != MPI_PROC_NULL)
         check_open(call, "the send buffer", memory_of(buf, count, type), 0);
 }
 
-static void pre_Send(struct call *call, const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm)
+static void pre_Send(struct call *call, const void *buf, long long count, MPI_Datatype type, int dest, int tag, MPI_Comm comm)
 {
     (void)tag, (void)comm;
     if (dest != MPI_PROC_NULL)
         check_open(call, "the send buffer", memory_of(buf, count, type), 0);
 }
 
-static void pre_Irecv(struct call *call, void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request)
+static void pre_Irecv(struct call *call, void *buf, long long count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request)
 {
     (void)tag, (void)comm, (void)request;
     if (source != MPI_PROC_NULL)
         check_open(call, "the receive buffer", memory_of(buf, count, type), 1);
 }
 
-static void pre_Recv(struct call *call, void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status)
+static void pre_Recv(struct call *call, void *buf, long long count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status)
 {
     (void)tag, (void)comm, (void)status;
     if (source != MPI_PROC_NULL)
         check_open(call, "the receive buffer", memory_of(buf, count, type), 1);
 }
 
-static void post_Isend(struct call *call, int rc, const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request)
+static void post_Isend(struct call *call, int rc, const void *buf, long long count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request)
 {
     (void)tag, (void)comm;
     if (rc == MPI_SUCCESS && dest != MPI_PROC_NULL)
         open_request(call, *request, memory_of(buf, count, type), 0);
 }
 
-static void post_Irecv(struct call *call, int rc, void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request)
+static void post_Irecv(struct call *call, int rc, void *buf, long long count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request)
 {
     (void)tag, (void)comm;
     if (rc == MPI_SUCCESS && source != MPI_PROC_NULL)
         open_request(call, *request, memory_of(buf, count, type), 1);
 }
 
-static void pre_Sendrecv_replace(struct call *call, void *buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status *status)
+static void pre_Sendrecv_replace(struct call *call, void *buf, long long count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status *status)
 {
     (void)sendtag, (void)recvtag, (void)comm, (void)status;
     if (dest != MPI_PROC_NULL || source != MPI_PROC_NULL)

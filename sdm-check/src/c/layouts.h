@@ -35,10 +35,10 @@ static void place_all(struct blocks *it, MPI_Datatype type, MPI_Aint at, MPI_Ain
             place(it, type, at + i * extent, nested);
 }
 
-static void place_subarray(struct blocks *it, MPI_Datatype type, MPI_Aint extent, const int *n, MPI_Aint at, int nested)
+static void place_subarray(struct blocks *it, MPI_Datatype type, MPI_Aint extent, const MPI_Count *n, MPI_Aint at, int nested)
 {
     int dimensions = n[0], is_fortran = n[1 + 3 * dimensions] == MPI_ORDER_FORTRAN, index[ORDERS_MAX] = {0};
-    const int *sizes = n + 1, *parts = sizes + dimensions, *starts = parts + dimensions;
+    const MPI_Count *sizes = n + 1, *parts = sizes + dimensions, *starts = parts + dimensions;
     int last = is_fortran ? 0 : dimensions - 1, step = is_fortran ? 1 : -1, d = last;
     if (dimensions < 1 || dimensions > ORDERS_MAX) {
         it->is_off = 1;
@@ -56,10 +56,13 @@ static void place_subarray(struct blocks *it, MPI_Datatype type, MPI_Aint extent
     }
 }
 
-static void place_parts(struct blocks *it, int combiner, const int *n, const MPI_Aint *places, const MPI_Datatype *parts, MPI_Aint at, int nested)
+static void place_parts(struct blocks *it, const struct contents *of, MPI_Aint at, int nested)
 {
+    const MPI_Aint *places = of->places;
+    const MPI_Datatype *parts = of->parts;
+    const MPI_Count *n = of->numbers;
     MPI_Aint low, unit = 0;
-    int is_near = combiner == MPI_COMBINER_VECTOR || combiner == MPI_COMBINER_INDEXED || combiner == MPI_COMBINER_INDEXED_BLOCK;
+    int combiner = of->combiner, is_near = combiner == MPI_COMBINER_VECTOR || combiner == MPI_COMBINER_INDEXED || combiner == MPI_COMBINER_INDEXED_BLOCK;
     PMPI_Type_get_extent(parts[0], &low, &unit);
     if (combiner == MPI_COMBINER_DUP || combiner == MPI_COMBINER_RESIZED)
         place_all(it, parts[0], at, 1, nested);
@@ -92,26 +95,14 @@ static void place_parts(struct blocks *it, int combiner, const int *n, const MPI
 
 static void place(struct blocks *it, MPI_Datatype type, MPI_Aint at, int nested)
 {
-    int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
-    if (nested > NESTED_MAX || basic_of(type) || envelope_of(type, &integers, &addresses, &types, &combiner) || !types || integers + addresses + types > ELEMENTS_MAX) {
-        /* A basic type that has a gap itself. */
+    struct contents of;
+    /* A basic type that has a gap itself has no contents. */
+    if (nested > NESTED_MAX || basic_of(type) || !read_contents(type, &of)) {
         it->is_off = 1;
         return;
     }
-    int *n = calloc(integers + 1, sizeof *n);
-    MPI_Aint *places = calloc(addresses + 1, sizeof *places);
-    MPI_Datatype *parts = calloc(types + 1, sizeof *parts);
-    if (n && places && parts && !PMPI_Type_get_contents(type, integers, addresses, types, n, places, parts)) {
-        place_parts(it, combiner, n, places, parts, at, nested + 1);
-        for (int i = 0; i < types; i++) {
-            int a, b, c, kind = MPI_COMBINER_NAMED;
-            envelope_of(parts[i], &a, &b, &c, &kind);
-            if (kind != MPI_COMBINER_NAMED && !basic_of(parts[i]))
-                PMPI_Type_free(&parts[i]);
-        }
-    } else
-        it->is_off = 1;
-    free(n), free(places), free(parts);
+    place_parts(it, &of, at, nested + 1);
+    forget_contents(&of);
 }
 
 static int by_low(const void *a, const void *b)
@@ -224,7 +215,7 @@ static int overlap(struct extent a, struct extent b)
 }
 
 /* The bytes of a buffer; empty where they are not known. */
-static struct extent memory_of(const void *buffer, int count, MPI_Datatype type)
+static struct extent memory_of(const void *buffer, long long count, MPI_Datatype type)
 {
     struct extent none = {0};
     MPI_Aint low, extent, true_low, true_extent;
@@ -238,23 +229,23 @@ static struct extent memory_of(const void *buffer, int count, MPI_Datatype type)
         return (struct extent){.start = start, .end = start + (MPI_Aint)count * size};
     }
     struct object it = look_up(DATATYPE, HANDLE(type));
-    if (it.life != LIVE || !it.layout || (count > 1 && extent <= 0))
+    if (it.life != LIVE || !it.layout || count > INT32_MAX || (count > 1 && extent <= 0))
         return none;
     const struct block *all = it.layout->blocks;
     return (struct extent){(char *)buffer + all[0].low, (char *)buffer + (count - 1) * extent + all[it.layout->count - 1].high, it.layout, count, count > 1 ? extent : 0};
 }
 
 /* The parts of all ranks; empty where they do not follow each other. */
-static struct extent memory_of_parts(const void *buffer, const int *counts, const int *displs, int size, MPI_Datatype type)
+static struct extent memory_of_parts(const void *buffer, struct list counts, struct list displs, int size, MPI_Datatype type)
 {
     MPI_Aint low, extent;
     long long sum = 0;
     for (int i = 0; i < size; i++) {
-        if (counts[i] && displs[i] != displs[0] + sum)
+        if (number_at(counts, i) && number_at(displs, i) != number_at(displs, 0) + sum)
             return (struct extent){0};
-        sum += counts[i];
+        sum += number_at(counts, i);
     }
-    if (!buffer || sum <= 0 || sum > INT32_MAX || PMPI_Type_get_extent(type, &low, &extent))
+    if (!buffer || sum <= 0 || PMPI_Type_get_extent(type, &low, &extent))
         return (struct extent){0};
-    return memory_of((const char *)buffer + displs[0] * extent, sum, type);
+    return memory_of((const char *)buffer + number_at(displs, 0) * extent, sum, type);
 }

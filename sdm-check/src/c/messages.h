@@ -243,7 +243,7 @@ static void sent(struct call *call, int function, MPI_Comm comm, int dest, int t
 }
 
 /* A receive that is complete. A message that was matched before, by a probe, has no place. */
-static void received(struct call *call, int function, MPI_Comm comm, int source, int tag, const MPI_Status *status, int is_ignored, const void *buffer, int count, MPI_Datatype type)
+static void received(struct call *call, int function, MPI_Comm comm, int source, int tag, const MPI_Status *status, int is_ignored, const void *buffer, long long count, MPI_Datatype type)
 {
     if (status->MPI_SOURCE < 0 || status->MPI_TAG < 0 || !is_matched())
         return;
@@ -251,7 +251,7 @@ static void received(struct call *call, int function, MPI_Comm comm, int source,
     /* Whom the program asks next may depend on the status. */
     struct sequence *named = source == MPI_ANY_SOURCE && is_ignored ? sequence_of(COMMUNICATOR, HANDLE(comm)) : NULL;
     message.is_any = source == MPI_ANY_SOURCE;
-    message.is_alone = !strcmp(call->name, "MPI_Recv");
+    message.is_alone = !strcmp(call->name, "MPI_Recv") || !strcmp(call->name, "MPI_Recv_c");
     struct content own = {0};
     if (named || (wildcard_count && source != MPI_ANY_SOURCE))
         own = content_of(memory_of(buffer, count, type), status);
@@ -320,6 +320,22 @@ static void edges(struct call *call, int function, MPI_Comm comm, int sources, c
         pair_as(call, IS_EDGE, function, comm, 0, target[i], 1, MPI_BYTE);
 }
 
+/* All members of a group that makes a communicator name the same group. */
+static void members(struct call *call, int function, MPI_Comm comm, MPI_Group group)
+{
+    int count = 0, own = MPI_UNDEFINED, numbers[PAIRED_MAX], ranks[PAIRED_MAX];
+    MPI_Group whole;
+    PMPI_Group_size(group, &count);
+    PMPI_Group_rank(group, &own);
+    if (own == MPI_UNDEFINED || count > PAIRED_MAX || is_inter(comm) || PMPI_Comm_group(comm, &whole))
+        return;
+    for (int i = 0; i < count; i++)
+        numbers[i] = i;
+    PMPI_Group_translate_ranks(group, count, numbers, whole, ranks);
+    PMPI_Group_free(&whole);
+    edges(call, function, comm, count, ranks, count, ranks);
+}
+
 static void pair(struct call *call, int function, MPI_Comm comm, int is_receive, int peer, long long count, MPI_Datatype type)
 {
     if (!is_inter(comm) && group_size(comm) <= PAIRED_MAX)
@@ -327,11 +343,11 @@ static void pair(struct call *call, int function, MPI_Comm comm, int is_receive,
 }
 
 /* The same for all ranks; each has a type of its own where there are `types`. */
-static void pairs(struct call *call, int function, MPI_Comm comm, int is_receive, const int *counts, const MPI_Datatype *types, MPI_Datatype type)
+static void pairs(struct call *call, int function, MPI_Comm comm, int is_receive, struct list counts, const MPI_Datatype *types, MPI_Datatype type)
 {
     int size = group_size(comm);
     for (int i = 0; i < size && size <= PAIRED_MAX; i++)
-        pair(call, function, comm, is_receive, i, counts[i], types ? types[i] : type);
+        pair(call, function, comm, is_receive, i, number_at(counts, i), types ? types[i] : type);
 }
 
 static void keep_pending(struct pending it)
@@ -345,7 +361,7 @@ static void keep_pending(struct pending it)
 }
 
 /* A receive is posted, by a request. */
-static void posted(struct call *call, int function, MPI_Request request, MPI_Comm comm, int source, int tag, const void *buffer, int count, MPI_Datatype type)
+static void posted(struct call *call, int function, MPI_Request request, MPI_Comm comm, int source, int tag, const void *buffer, long long count, MPI_Datatype type)
 {
     if (source == MPI_PROC_NULL || !is_matched())
         return;

@@ -46,7 +46,7 @@ static struct neighbours distributed_neighbours(MPI_Comm comm, int is_receive)
 
 /* Parts that this rank sends to or receives from its neighbours: each has a count and a type of its own where there are `counts` and `types`.
  * Which of these is that of which message is not certain between two ranks that are neighbours twice. */
-static void pair_neighbours(struct call *call, int function, MPI_Comm comm, int is_receive, const int *counts, long long count, const MPI_Datatype *types, MPI_Datatype type)
+static void pair_neighbours(struct call *call, int function, MPI_Comm comm, int is_receive, struct list counts, long long count, const MPI_Datatype *types, MPI_Datatype type)
 {
     int topology = MPI_UNDEFINED;
     if (own_world == MPI_COMM_NULL || !is_matched())
@@ -55,10 +55,10 @@ static void pair_neighbours(struct call *call, int function, MPI_Comm comm, int 
     struct neighbours all = topology == MPI_CART ? cartesian_neighbours(comm) : topology == MPI_GRAPH ? graph_neighbours(comm) : topology == MPI_DIST_GRAPH ? distributed_neighbours(comm, is_receive) : room_for(0);
     for (int i = 0; i < all.count; i++) {
         int is_twice = 0;
-        for (int j = 0; j < all.count && counts; j++)
+        for (int j = 0; j < all.count && counts.values; j++)
             is_twice |= j != i && all.ranks[j] == all.ranks[i];
         if (!is_twice)
-            pair_with(call, function, comm, is_receive, all.ranks[i], counts ? counts[i] : count, types ? types[i] : type);
+            pair_with(call, function, comm, is_receive, all.ranks[i], counts.values ? number_at(counts, i) : count, types ? types[i] : type);
     }
     free(all.ranks);
 }

@@ -8,8 +8,8 @@ static struct open {
     int is_receive;
     void *site;
     const char *maker;
-} open_requests[OPEN_MAX];
-static int open_count;
+} open_requests[OPEN_MAX], prepared_buffers[OPEN_MAX];
+static int open_count, prepared_count;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* An operation is about to read or write memory: holds it against those under way. */
@@ -91,8 +91,14 @@ static int is_there(struct extent memory)
 
 static void open_memory(struct call *call, uint64_t request, struct extent memory, int is_receive)
 {
-    uint64_t sum = memory.start && !is_receive ? sum_of(memory) : 0;
+    uint64_t sum = memory.start && !is_receive && !call->is_prepared ? sum_of(memory) : 0;
     pthread_mutex_lock(&open_lock);
+    if (call->is_prepared) {
+        if (memory.start && prepared_count < OPEN_MAX)
+            prepared_buffers[prepared_count++] = (struct open){.request = request, .memory = memory, .is_receive = is_receive};
+        pthread_mutex_unlock(&open_lock);
+        return;
+    }
     for (int i = 0; i < open_count; i++)
         if (open_requests[i].request == request) {
             /* MPI's one request for all that is complete at once: nobody can tell which of them is waited for. */
@@ -126,16 +132,16 @@ static void open_more(struct call *call, MPI_Request request, uint64_t bits, str
     open_memory(call, HANDLE(request) ^ bits, memory, 0);
 }
 
-static void open_sent(struct call *call, MPI_Request request, const void *buffer, int count, MPI_Datatype type)
+static void open_sent(struct call *call, MPI_Request request, const void *buffer, long long count, MPI_Datatype type)
 {
     if (buffer != MPI_IN_PLACE)
         open_more(call, request, (uint64_t)1 << SENT_BIT, memory_of(buffer, count, type));
 }
 
-static void open_list(struct call *call, MPI_Request request, int number, const int *values, int count)
+static void open_list(struct call *call, MPI_Request request, int number, struct list values, int count)
 {
-    if (values)
-        open_more(call, request, (uint64_t)1 << (LISTS_BIT + number), (struct extent){.start = (char *)values, .end = (char *)(values + count), .count = LIST});
+    if (values.values)
+        open_more(call, request, (uint64_t)1 << (LISTS_BIT + number), (struct extent){.start = (char *)values.values, .end = (char *)values.values + count * values.width, .count = LIST});
 }
 
 /* Of those whose numbers differ from that of the request only in the bits of `more`. */
@@ -151,6 +157,25 @@ static struct open close_first(uint64_t request, uint64_t more)
         }
     pthread_mutex_unlock(&open_lock);
     return it;
+}
+
+/* A collective operation that was made by an earlier call begins to use its buffers; or none begins, and it is freed. */
+static void start_prepared(struct call *call, uint64_t request)
+{
+    struct open found[8];
+    int count = 0;
+    pthread_mutex_lock(&open_lock);
+    for (int i = 0; i < prepared_count; i++)
+        if (!((prepared_buffers[i].request ^ request) & ~MORE_BITS) && count < (int)(sizeof found / sizeof *found)) {
+            found[count++] = prepared_buffers[i];
+            if (!call)
+                prepared_buffers[i--] = prepared_buffers[--prepared_count];
+        }
+    pthread_mutex_unlock(&open_lock);
+    for (int i = 0; call && i < count; i++)
+        check_open(call, found[i].is_receive ? "the receive buffer" : "the send buffer", found[i].memory, found[i].is_receive);
+    for (int i = 0; call && i < count; i++)
+        open_memory(call, found[i].request, found[i].memory, found[i].is_receive);
 }
 
 static struct open close_request(uint64_t request)
@@ -177,6 +202,26 @@ static void check_unchanged(struct call *call, struct open open, const char *unt
 {
     if (open.sum && depth == 1 && is_there(open.memory) && sum_of(open.memory) != open.sum)
         report(call, CHANGED, open.site, "%s of %s at {%p} was changed before this: it is MPI's until %s", open.memory.count == LIST ? "an array of counts or displacements" : "the send buffer", open.maker, open.site, until);
+}
+
+/* What the program has changed shows before a call that completes a request, or the accesses to a window: in the call MPI may write there
+ * itself, as the root of some broadcasts does. Another thread may change it later. */
+static void check_early(struct call *call, uint64_t request, uint64_t window)
+{
+    for (int i = 0; i < open_count; i++) {
+        struct open found = {0};
+        pthread_mutex_lock(&open_lock);
+        for (; i < open_count && !found.sum; i++) {
+            struct open *it = &open_requests[i];
+            if (it->sum && (window ? it->window == window : !((it->request ^ request) & ~(sent_count ? MORE_BITS : 0)))) {
+                found = *it;
+                it->sum = level == MPI_THREAD_SINGLE ? 0 : it->sum;
+                break;
+            }
+        }
+        pthread_mutex_unlock(&open_lock);
+        check_unchanged(call, found, window ? "the epoch ends" : "the request is complete");
+    }
 }
 
 /* Closes all of a request; without a call nothing is checked. */
@@ -268,6 +313,8 @@ static void started(struct call *call, MPI_Request request)
                before.is_persistent ? "under way already" : "none that can be started");
     else {
         start_pending(call, HANDLE(request));
+        if (prepared_count)
+            start_prepared(call, HANDLE(request));
         part(request, 0, (struct extent){0}, 0);
     }
 }

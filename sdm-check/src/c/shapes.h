@@ -1,25 +1,25 @@
 /* Objects with parts: buffers of several ranks, datatypes, topologies, groups, and partitioned messages. */
 
 /* One side of a collective call: a part for each rank, or one for all where there are no counts. */
-struct buffer_side { const void *buffer; int count; const int *counts, *places; const MPI_Datatype *types; MPI_Datatype type; };
+struct buffer_side { const void *buffer; long long count; struct list counts, places; const MPI_Datatype *types; MPI_Datatype type; };
 
 static struct extent part_of(const struct buffer_side *it, int at)
 {
     MPI_Datatype type = it->types ? it->types[at] : it->type;
     MPI_Aint low, unit = 1;
-    if (!it->counts)
+    if (!it->counts.values)
         return memory_of(it->buffer, it->count, type);
-    if (it->counts[at] <= 0 || type == MPI_DATATYPE_NULL || (!it->types && PMPI_Type_get_extent(type, &low, &unit)))
+    if (number_at(it->counts, at) <= 0 || type == MPI_DATATYPE_NULL || (!it->types && PMPI_Type_get_extent(type, &low, &unit)))
         return (struct extent){0};
     /* Derived types may say all of the place. */
-    return memory_of(it->buffer ? (const char *)it->buffer + it->places[at] * unit : NULL, it->counts[at], type);
+    return memory_of(it->buffer ? (const char *)it->buffer + number_at(it->places, at) * unit : NULL, number_at(it->counts, at), type);
 }
 
 /* Parts that are received must not overlap each other, nor what is sent. Most have their places in order. */
 static void check_parts(struct call *call, MPI_Comm comm, struct buffer_side send, struct buffer_side receive)
 {
     struct extent parts[PAIRED_MAX], all = {0}, sent;
-    int size = group_size(comm), count = receive.counts ? size : 1, in_order = 1;
+    int size = group_size(comm), count = receive.counts.values ? size : 1, in_order = 1;
     if (size > PAIRED_MAX || receive.buffer == MPI_IN_PLACE)
         return;
     for (int i = 0; i < count; i++) {
@@ -38,7 +38,7 @@ static void check_parts(struct call *call, MPI_Comm comm, struct buffer_side sen
             }
     if (send.buffer == MPI_IN_PLACE)
         return;
-    for (int i = 0; i < (send.counts ? size : 1); i++) {
+    for (int i = 0; i < (send.counts.values ? size : 1); i++) {
         sent = part_of(&send, i);
         for (int j = 0; sent.start && overlap(sent, all) && j < count; j++)
             if (parts[j].start && overlap(sent, parts[j])) {
@@ -88,7 +88,7 @@ static void pre_Dist_graph_create(struct call *call, MPI_Comm comm, int count, c
 {
     int edges = 0;
     (void)weights, (void)info, (void)reorder, (void)made;
-    if (comm == MPI_COMM_NULL || !check_count(call, count, "n") || !check_lengths(call, count, degrees, "degrees"))
+    if (comm == MPI_COMM_NULL || !check_count(call, count, "n") || !check_lengths(call, count, LIST(degrees), "degrees"))
         return;
     for (int i = 0; i < count; i++)
         edges += degrees[i];
@@ -106,15 +106,14 @@ static void pre_Dist_graph_create_adjacent(struct call *call, MPI_Comm comm, int
 }
 
 /* An array over a grid of processes. */
-static void pre_Type_create_darray(struct call *call, int size, int rank, int dimensions, const int *sizes, const int *kinds, const int *given, const int *grid, int order, MPI_Datatype old, MPI_Datatype *type)
+static void check_grid(struct call *call, int size, int rank, int dimensions, struct list sizes, const int *grid)
 {
     long long all = 1;
-    (void)kinds, (void)given, (void)order, (void)old, (void)type;
     if (rank < 0 || rank >= size)
         report(call, RANK_RANGE, NULL, "rank is %d, of %d processes", rank, size);
     for (int i = 0; i < dimensions; i++) {
-        if (sizes[i] < 1 || grid[i] < 1) {
-            report(call, BAD_PART, NULL, "dimension %d: %d elements over %d processes", i, sizes[i], grid[i]);
+        if (number_at(sizes, i) < 1 || grid[i] < 1) {
+            report(call, BAD_PART, NULL, "dimension %d: %lld elements over %d processes", i, number_at(sizes, i), grid[i]);
             return;
         }
         all *= grid[i];
@@ -122,6 +121,8 @@ static void pre_Type_create_darray(struct call *call, int size, int rank, int di
     if (all != size)
         report(call, BAD_PART, NULL, "a grid of %lld processes, of %d", all, size);
 }
+
+#define pre_Type_create_darray(call, size, rank, dimensions, sizes, kinds, given, grid, order, old, type) check_grid(call, size, rank, dimensions, LIST(sizes), grid)
 
 static int dimensions_of(MPI_Comm comm)
 {
@@ -259,8 +260,6 @@ static void unmatch(struct call *call, MPI_Message message, struct extent memory
 #define post_Improbe(call, rc, source, tag, comm, flag, message, status) ((rc) == MPI_SUCCESS && *(flag) ? matched(call, *(message)) : (void)0)
 #define pre_Mrecv(call, buf, count, type, message, status) unmatch(call, *(message), memory_of(buf, count, type))
 #define pre_Imrecv(call, buf, count, type, message, request) unmatch(call, *(message), memory_of(buf, count, type))
-#define pre_Mrecv_c(call, buf, count, type, message, status) unmatch(call, *(message), (struct extent){0})
-#define pre_Imrecv_c(call, buf, count, type, message, request) unmatch(call, *(message), (struct extent){0})
 
 /* The partitions of a send that are ready: each is so once between two starts. The first one's memory, and the bytes from each to the next. */
 enum { PARTED_MAX = 64, PARTITIONS_MAX = 1023 };
@@ -293,7 +292,7 @@ static void part_send(MPI_Request request, const void *buffer, int partitions, M
 {
     MPI_Aint low, extent = 0;
     PMPI_Type_get_extent(type, &low, &extent);
-    part(request, partitions, count <= INT32_MAX ? memory_of(buffer, count, type) : (struct extent){0}, count * extent);
+    part(request, partitions, memory_of(buffer, count, type), count * extent);
 }
 
 static void ready(struct call *call, int partition, MPI_Request request)

@@ -168,24 +168,87 @@ static struct signature of_basic(int basic)
     return (struct signature){.hash = (uint64_t)it->same * 0xd6e8feb86659fd93u, .elements = 1, .basic = basic, .first = basic, .is_known = 1};
 }
 
-/* Reads the construction of a datatype; true if that cannot be asked. MPI ends the job if it is asked so of a datatype with large counts. */
-static int envelope_of(MPI_Datatype type, int *integers, int *addresses, int *types, int *combiner)
+/* How many numbers, places, large counts and datatypes another one is made of; the combiner is a named one where that is not known. */
+struct envelope { MPI_Count integers, addresses, larges, types; int combiner; };
+
+/* MPI ends the job if a datatype of large counts is asked by the functions for others. */
+static struct envelope envelope_of(MPI_Datatype type)
 {
+    struct envelope it = {.combiner = MPI_COMBINER_NAMED};
 #ifdef PMPI_Type_get_envelope_c
-    MPI_Count counts[4] = {0};
-    int rc = PMPI_Type_get_envelope_c(type, &counts[0], &counts[1], &counts[2], &counts[3], combiner);
-    *integers = counts[0], *addresses = counts[1], *types = counts[3];
-    return rc || counts[2];
+    PMPI_Type_get_envelope_c(type, &it.integers, &it.addresses, &it.larges, &it.types, &it.combiner);
 #else
-    return PMPI_Type_get_envelope(type, integers, addresses, types, combiner);
+    int all[3] = {0};
+    PMPI_Type_get_envelope(type, &all[0], &all[1], &all[2], &it.combiner);
+    it.integers = all[0], it.addresses = all[1], it.types = all[2];
 #endif
+    return it;
 }
 
-static struct signature derived(MPI_Datatype type, int nested);
+/* What a datatype is made of, in the order of the functions without large counts. */
+struct contents { int combiner, types; MPI_Count *numbers; MPI_Aint *places; MPI_Datatype *parts; };
+
+static void forget_contents(struct contents *it)
+{
+    for (int i = 0; i < it->types; i++)
+        if (!basic_of(it->parts[i]) && envelope_of(it->parts[i]).combiner != MPI_COMBINER_NAMED)
+            PMPI_Type_free(&it->parts[i]);
+    free(it->numbers), free(it->places), free(it->parts);
+}
+
+/* Puts large counts among the numbers, or among the places. */
+static void sort_larges(struct contents *it, const int *integers, const MPI_Count *larges, int count)
+{
+    int is_array = it->combiner == MPI_COMBINER_SUBARRAY, numbers = count;
+    if (it->combiner == MPI_COMBINER_HVECTOR || it->combiner == MPI_COMBINER_HINDEXED_BLOCK)
+        numbers = 2;
+    else if (it->combiner == MPI_COMBINER_HINDEXED || it->combiner == MPI_COMBINER_STRUCT)
+        numbers = 1 + larges[0];
+    else if (it->combiner == MPI_COMBINER_RESIZED)
+        numbers = 0;
+    memcpy(it->numbers + is_array, larges, numbers * sizeof *larges);
+    for (int i = numbers; i < count; i++)
+        it->places[i - numbers] = larges[i];
+    if (is_array) {
+        it->numbers[0] = integers[0];
+        it->numbers[1 + numbers] = integers[1];
+    }
+}
+
+/* True where there are some, which the caller forgets. */
+static int read_contents(MPI_Datatype type, struct contents *it)
+{
+    struct envelope all = envelope_of(type);
+    *it = (struct contents){.combiner = all.combiner};
+    if (all.combiner == MPI_COMBINER_NAMED || !all.types || all.integers + all.addresses + all.larges + all.types > ELEMENTS_MAX)
+        return 0;
+    int *integers = calloc(all.integers + 1, sizeof *integers), is_read;
+    MPI_Count *larges = calloc(all.larges + 1, sizeof *larges);
+    it->numbers = calloc(all.integers + all.larges + 1, sizeof *it->numbers);
+    it->places = calloc(all.addresses + all.larges + 1, sizeof *it->places);
+    it->parts = calloc(all.types + 1, sizeof *it->parts);
+    is_read = integers && larges && it->numbers && it->places && it->parts;
+#ifdef PMPI_Type_get_contents_c
+    if (is_read && all.larges)
+        is_read = !PMPI_Type_get_contents_c(type, all.integers, all.addresses, all.larges, all.types, integers, it->places, larges, it->parts);
+    else
+#endif
+        is_read = is_read && !PMPI_Type_get_contents(type, all.integers, all.addresses, all.types, integers, it->places, it->parts);
+    it->types = is_read ? all.types : 0;
+    for (int i = 0; is_read && i < all.integers; i++)
+        it->numbers[i] = integers[i];
+    if (is_read && all.larges)
+        sort_larges(it, integers, larges, all.larges);
+    free(integers), free(larges);
+    if (!is_read)
+        forget_contents(it);
+    return is_read;
+}
+
 static const struct layout *layout_of(MPI_Datatype type);
 
 /* The basic types of a datatype's contents. */
-static struct signature of_contents(int combiner, const int *n, const struct signature *inner)
+static struct signature of_contents(int combiner, const MPI_Count *n, const struct signature *inner)
 {
     struct signature result = {.is_known = 1};
     uint64_t product = 1;
@@ -219,42 +282,23 @@ static struct signature of_contents(int combiner, const int *n, const struct sig
     }
 }
 
-static struct signature decoded(MPI_Datatype type, int integers, int addresses, int types, int combiner, int nested)
-{
-    struct signature none = {0};
-    int *n = calloc(integers + 1, sizeof *n);
-    MPI_Aint *places = calloc(addresses + 1, sizeof *places);
-    MPI_Datatype *parts = calloc(types + 1, sizeof *parts);
-    struct signature *inner = calloc(types + 1, sizeof *inner);
-    int is_read = n && places && parts && inner && !PMPI_Type_get_contents(type, integers, addresses, types, n, places, parts);
-    for (int i = 0; is_read && i < types; i++) {
-        int a, b, c, kind = MPI_COMBINER_NAMED;
-        inner[i] = derived(parts[i], nested + 1);
-        envelope_of(parts[i], &a, &b, &c, &kind);
-        if (kind != MPI_COMBINER_NAMED && !basic_of(parts[i]))
-            PMPI_Type_free(&parts[i]);
-    }
-    struct signature result = is_read ? of_contents(combiner, n, inner) : none;
-    free(n), free(places), free(parts), free(inner);
-    return result;
-}
-
 static struct signature derived(MPI_Datatype type, int nested)
 {
-    struct signature none = {0};
-    int basic = basic_of(type), integers, addresses, types, combiner;
+    struct signature result = {0};
+    struct contents of;
+    int basic = basic_of(type);
     if (basic)
         return of_basic(basic);
-    if (nested > NESTED_MAX || envelope_of(type, &integers, &addresses, &types, &combiner))
-        return none;
-    switch (combiner) {
-    case MPI_COMBINER_NAMED:
-    case MPI_COMBINER_F90_REAL:
-    case MPI_COMBINER_F90_COMPLEX:
-    case MPI_COMBINER_F90_INTEGER:
-        return none;
-    }
-    return integers + addresses + types > ELEMENTS_MAX ? none : decoded(type, integers, addresses, types, combiner, nested);
+    if (nested > NESTED_MAX || !read_contents(type, &of))
+        return result;
+    struct signature *inner = calloc(of.types, sizeof *inner);
+    for (int i = 0; inner && i < of.types; i++)
+        inner[i] = derived(of.parts[i], nested + 1);
+    if (inner)
+        result = of_contents(of.combiner, of.numbers, inner);
+    free(inner);
+    forget_contents(&of);
+    return result;
 }
 
 /* A datatype can be used from now on. */

@@ -10,11 +10,13 @@ use super::chosen::LAUNCHERS;
 const SOURCE: &str = "mpi_accesses.c";
 
 /// The errors in `mpi_accesses.c`: the function, the number, a part of the line, and the ranks.
-const WRONG: [(&str, u32, &str, &str); 15] = [
+const WRONG: [(&str, u32, &str, &str); 17] = [
     ("row_and_column", 201, "MPI_Irecv(&grid[2][0]", "0-1-2"),
     ("column_changes", 204, "/* of a column */", "0-1-2"),
     ("sum_changes", 204, "/* of a sum */", "0-1-2"),
+    ("broadcast_changes", 204, "/* of a broadcast */", "1"),
     ("list_changes", 204, "/* of a list */", "0-1-2"),
+    ("vector_changes", 204, "/* of a vector */", "0-1-2"),
     ("part_is_sent", 201, "MPI_Sendrecv(others + 2", "0-1-2"),
     (
         "columns_of_window",
@@ -162,17 +164,25 @@ fn wrong_starts_partitions_and_detached_memory_are_reported() {
     let (launcher, compiler) = LAUNCHERS[1];
     let place = Place::new();
     let _program = place.compile("mpi_handles", compiler);
-    let names = ["partition_changes", "put_to_detached", "started_when_free"];
+    let names = [
+        "partition_changes",
+        "collective_changes",
+        "put_to_detached",
+        "started_when_free",
+    ];
     let done = run(&place, HANDLES, launcher, &names).code(119);
     let told = errors(&place, &done);
     for (number, text) in [
         (102, "MPI_Start(&copy)"),
         (204, "/* of partitions */"),
+        (204, "/* of collectives */"),
         (604, "MPI_Put(others, 1, MPI_INT, (rank + 1) % size, place"),
     ] {
         let at = format!("{HANDLES}:{}", Place::line(HANDLES, text));
         assert_eq!(ranks_at(&told, number, &at), "0-1-2", "{told:#?} {done}");
     }
+    let at = format!("{HANDLES}:{}", Place::line(HANDLES, "MPI_Bcast(others + 5"));
+    assert_eq!(ranks_at(&told, 201, &at), "1-2", "{told:#?} {done}");
     // The text about windows names each target.
-    assert_eq!(told.len(), 5, "{told:#?} {done}");
+    assert_eq!(told.len(), 7, "{told:#?} {done}");
 }

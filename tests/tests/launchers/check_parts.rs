@@ -164,11 +164,25 @@ pub(super) fn run(place: &Place, source: &str, launcher: &str, names: &[&str]) -
     sdm.program(&program, names).finish()
 }
 
+/// Places with the program of a source, of which [`chosen`] takes some: for each MPI, and for the functions for large
+/// counts of the MPI that has them.
+fn places(test: impl Fn(), source: &str) -> impl Iterator<Item = (Place, &'static str)> {
+    const HEADER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/mpi_large.h");
+    const PLAIN: &[&str] = &["-g"];
+    const LARGE: &[&str] = &["-g", "-include", HEADER];
+    let [open_mpi, mpich] = LAUNCHERS;
+    let all = [(open_mpi, PLAIN), (mpich, PLAIN), (mpich, LARGE)];
+    let all = chosen(test, &all).into_iter();
+    all.map(move |((launcher, compiler), options)| {
+        let place = Place::new();
+        let _program = place.compile_with(source.trim_end_matches(".c"), compiler, options);
+        (place, launcher)
+    })
+}
+
 /// Runs the functions of the rows: each error is told at its line by its ranks, and no error of another number.
 pub(super) fn hold(test: impl Fn(), source: &str, rows: &[(&str, u32, &str, &str)]) {
-    for (launcher, compiler) in chosen(test, &LAUNCHERS) {
-        let place = Place::new();
-        let _program = place.compile(source.trim_end_matches(".c"), compiler);
+    for (place, launcher) in places(test, source) {
         let mut names: Vec<_> = rows.iter().map(|(name, ..)| *name).collect();
         names.dedup();
         let done = run(&place, source, launcher, &names).code(119);
@@ -192,9 +206,7 @@ pub(super) fn hold(test: impl Fn(), source: &str, rows: &[(&str, u32, &str, &str
 
 /// Runs functions of which nothing is told.
 pub(super) fn hold_right(test: impl Fn(), source: &str, names: &[&str]) {
-    for (launcher, compiler) in chosen(test, &LAUNCHERS) {
-        let place = Place::new();
-        let _program = place.compile(source.trim_end_matches(".c"), compiler);
+    for (place, launcher) in places(test, source) {
         let done = run(&place, source, launcher, names).code(0);
         assert_eq!(errors(&place, &done), [], "{done}");
     }
@@ -224,20 +236,49 @@ fn correct_mpi_arguments_cause_no_report() {
     hold_right(correct_mpi_arguments_cause_no_report, SOURCE, &names);
 }
 
-/// Open MPI 4.1 crashes in the one and does not have the other.
+/// Open MPI 4.1 crashes in the first one and does not have the others.
 #[test]
 fn invalid_element_types_and_partition_numbers_are_reported() {
     let (launcher, compiler) = LAUNCHERS[1];
     let place = Place::new();
     let _program = place.compile("mpi_parts", compiler);
     let names = ["swapped_doubles", "right_partitions", "partition_too_many"];
-    let done = run(&place, SOURCE, launcher, &names).code(119);
-    let told = errors(&place, &done);
-    for (number, text) in [(111, "MPI_Compare_and_swap("), (205, "MPI_Pready(last")] {
+    // Behind a partitioned call nothing is known of other messages.
+    let told: Vec<_> = [&names[..], &["large_errors"]]
+        .into_iter()
+        .flat_map(|names| {
+            let done = run(&place, SOURCE, launcher, names).code(119);
+            errors(&place, &done)
+        })
+        .collect();
+    for (number, text) in [
+        (111, "MPI_Compare_and_swap("),
+        (205, "MPI_Pready(last"),
+        (201, "/* into a part */"),
+        (502, "/* of large counts */"),
+        (204, "/* of large places */"),
+        (103, "/* one less than none */"),
+    ] {
         let at = format!("{SOURCE}:{}", Place::line(SOURCE, text));
-        assert_eq!(ranks_at(&told, number, &at), "0-1-2", "{told:#?} {done}");
+        assert_eq!(ranks_at(&told, number, &at), "0-1-2", "{told:#?}");
     }
-    assert_eq!(told.len(), 2, "{told:#?} {done}");
+    let at = format!("{SOURCE}:{}", Place::line(SOURCE, "/* of large parts */"));
+    assert_eq!(ranks_at(&told, 117, &at), "0", "{told:#?}");
+    // The texts of the message of another type name its two ranks.
+    assert_eq!(told.len(), 12, "{told:#?}");
+}
+
+/// MPICH waits for good in the call.
+#[test]
+fn different_groups_of_one_communicator_are_reported() {
+    let (launcher, compiler) = LAUNCHERS[0];
+    let place = Place::new();
+    let _program = place.compile("mpi_parts", compiler);
+    let done = run(&place, SOURCE, launcher, &["other_group"]).code(119);
+    let told = errors(&place, &done);
+    let at = format!("{SOURCE}:{}", Place::line(SOURCE, "/* of another group */"));
+    assert_eq!(ranks_at(&told, 406, &at), "2", "{told:#?} {done}");
+    assert_eq!(told.len(), 1, "{told:#?} {done}");
 }
 
 /// No files are opened beside it: MPICH gives the freed key to its own part for files.
