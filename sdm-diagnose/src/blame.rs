@@ -268,13 +268,32 @@ impl Blocked<'_> {
         let between = IdSet::union_all(alike.clone().map(|(_, missing, _)| missing));
         let between = between.union(doubted);
         let ranks = most.ranks(self.all);
+        // Of a communicator and a part of it, which operation was skipped is unknown.
+        let mut others = alike.clone();
+        let other = others.find(|(one, ..)| one.ranks(self.all) != ranks);
+        let other = other.filter(|(other, ..)| {
+            let both = ranks.zip(other.ranks(self.all));
+            both.is_some_and(|(own, others)| own.is_subset(others) || others.is_subset(own))
+        });
         let mut members = candidates.iter().map(|(one, ..)| one.ranks(self.all));
         let is_of_same = members.all(|members| members == ranks);
         let communicators = match candidates.len() > 1 && is_of_same {
             false => "different communicators",
             true => "different communicators that have the same ranks",
         };
-        let text = format!("the ranks are in {}, but in {communicators}", most.call);
+        let mut text = format!("the ranks are in {}, but in {communicators}", most.call);
+        let between = match other
+            .and_then(|(other, others, _)| Some((other.ranks(self.all)?, others)))
+        {
+            None => between,
+            Some((of, others)) => {
+                let own = ranks.cloned().unwrap_or_default();
+                text += &format!(
+                    ": rank {odd} skipped that of ranks {own}, or rank {others} that of ranks {of}"
+                );
+                IdSet::new()
+            }
+        };
         // Of equally many on either side neither is the odd one.
         let odd = match alike.count() {
             1 if doubted.is_empty() => odd.clone(),

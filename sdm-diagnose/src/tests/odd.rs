@@ -188,6 +188,29 @@ fn rank_in_its_row_instead_of_its_column_is_blamed() {
     );
 }
 
+/// Rank 5 has left out the sum of its pair, or rank 4 that of the node.
+#[test]
+fn ranks_in_a_communicator_and_its_part_are_not_blamed() {
+    let look: Look<'_> = &[
+        ("0-3", "main:9 MPI_Barrier:9", "", ""),
+        ("4", WAITING, "", ""),
+        ("5-7", WAITING, "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    call(&mut seen, "0-3", "MPI_Barrier", &[WORLD]);
+    for (tasks, context, ranks) in [("4", "480", "4-5"), ("5-7", "496", "4-7")] {
+        let arguments = [(R::Communicator, "comm"), (R::Context, context)];
+        call(&mut seen, tasks, "MPI_Allreduce", &arguments);
+        let waits = &mut seen.samples.last_mut().unwrap().waits;
+        let its = waits.iter_mut().find(|(of, _)| *of == set(tasks));
+        let arguments = &mut its.unwrap().1.call.as_mut().unwrap().arguments;
+        let text = ranks.to_owned();
+        arguments[0].value = Some(Value { text, cut: None });
+    }
+    let part = "rank 4 skipped that of ranks 4-7, or rank 5 that of ranks 4-5";
+    super::doubts::check_named(&seen, "", "", part);
+}
+
 /// Two communicators of the same ranks are distinguished before their operations are compared.
 #[test]
 fn counts_in_two_communicators_are_not_compared() {
