@@ -469,6 +469,9 @@ fn open_epochs_of_groups_are_found_in_windows() {
     memory.set(MODULE, 1200 + 80, &others);
     let both = [(false, vec![7, 5, 6]), (true, vec![2, 4])];
     assert_eq!(found(&memory), both);
+    // A complete access epoch.
+    memory.set(MODULE, 1200 + 72, &0_i32.to_ne_bytes());
+    assert_eq!(found(&memory), both[..1]);
     // In front of the locks of `sm`.
     let mut memory = groups();
     memory.object(MODULE, 800, (0xc70_0000, b"opal_mutex_t\0"));

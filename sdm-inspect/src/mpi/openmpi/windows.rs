@@ -113,14 +113,17 @@ impl OpenMpi<'_> {
         let places = (0..module.piece.0.len() / WORD).map(|at| at * WORD);
         let groups = places.filter(|at| self.is_of(module.piece.word(*at), GROUP));
         let epochs = groups.filter_map(|at| {
-            let is_access = at >= LOCK_TARGET
-                && module.piece.word(at - LOCK_TARGET) == module.address
-                && module.piece.number(at - LOCK_TARGET + LOCK_TYPE) == IS_START;
+            let is_of_sync =
+                at >= LOCK_TARGET && module.piece.word(at - LOCK_TARGET) == module.address;
+            let is_access =
+                is_of_sync && module.piece.number(at - LOCK_TARGET + LOCK_TYPE) == IS_START;
             let role = match mutex.map(|mutex| mutex - at.min(mutex)) {
                 Some(SM_ACCESS) => ArgumentRole::Access,
                 Some(SM_EXPOSURE) => ArgumentRole::Exposure,
                 Some(_) => return None,
                 None if is_access => ArgumentRole::Access,
+                // An epoch that is complete leaves its group there.
+                None if is_of_sync => return None,
                 None => ArgumentRole::Exposure,
             };
             Some(GroupEpoch {
