@@ -1,4 +1,4 @@
-// score: ranks=3 cause=tag guilty=0-2|0-1 calls=0:MPI_Probe mpi=openmpi
+// score: ranks=3 cause=tag guilty=0-2|0-1 calls=0:MPI_Probe
 #include <mpi.h>
 #define TAG_RESULT 7
 #define TAG_FAILED 8

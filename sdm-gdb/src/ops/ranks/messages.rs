@@ -84,8 +84,10 @@ impl Messages {
             }
             Library::Mpich(variables) => {
                 let known = Mpich::learn(&*self.memory, variables)?;
-                let context = self.context(&known)? + Mpich::OF_COLLECTIVES;
-                Some((known.receives()?.posted(context)?, known.size()))
+                let posted = known
+                    .receives()?
+                    .posted_of_collectives(self.context(&known)?)?;
+                Some((posted, known.size()))
             }
         }
     }

@@ -8,6 +8,7 @@
 
 mod objects;
 mod receives;
+mod sends;
 #[cfg(test)]
 mod tests;
 mod windows;

@@ -3,33 +3,39 @@
 //! MPICH's request and UCX's refer to each other. UCX holds context id, rank and tag as one number, with a mask of the
 //! bits that must match.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::objects::{Objects, REQUESTS};
 use super::{HEAD_BYTES, Members, Mpich, Piece, WORD, WORLD, only};
 use crate::mpi::{Direction, Message};
 
-/// Offset of a request's kind, in bytes, and the kinds of requests. Each start of a persistent receive uses another
+/// Offset of a request's kind, in bytes, and the kinds of requests. Each start of a persistent one uses another
 /// request.
 const KIND: usize = 8;
+const SEND: i32 = 1;
 const RECEIVE: i32 = 2;
+const PERSISTENT_SEND: i32 = 3;
 const PERSISTENT_RECEIVE: i32 = 4;
 const PERSISTENT_COLLECTIVE: i32 = 5;
 const COLLECTIVE: i32 = 10;
 /// Number of bytes at the start of a request that contain its completion counter.
 const COUNTER_BYTES: usize = 64;
 /// Number of bytes of UCX's part of a receive that are read. They precede MPICH's part.
-const UCX_BYTES: usize = 0x140;
+pub(super) const UCX_BYTES: usize = 0x140;
 /// Positions of context id and rank in UCX's number of a message, in bits. The tag is in the lowest bits.
-const CONTEXT: u32 = 48;
-const RANK: u32 = 32;
+pub(super) const CONTEXT: u32 = 48;
+pub(super) const RANK: u32 = 32;
 /// The bit of a context id that stands for the messages of collective operations.
 const OF_COLLECTIVES: u16 = 1;
+/// The bits of a context id that stand for the communicators of one host's ranks, and of one rank for each host. MPICH
+/// performs collective operations of a communicator in these.
+const OF_PARTS: u16 = 6;
 /// Mask of the rank in UCX's number of a message. Higher bits of a rank are cut off.
-const RANKS: u64 = 0xffff;
+pub(super) const RANKS: u64 = 0xffff;
 /// Mask bits of a receive from one rank, further bits for one tag, and bits that are never set.
 const OF_ONE_RANK: u64 = 0xffff_ffff_9000_0000;
-const OF_ONE_TAG: u64 = 0x0fff_ffff;
+pub(super) const OF_ONE_TAG: u64 = 0x0fff_ffff;
 const NEVER: u64 = 0x6000_0000;
 /// Maximum number of communicators, and of requests, that are examined: of the array, and of the first block.
 const COMMUNICATORS_MAX: u32 = 256;
@@ -39,6 +45,9 @@ const REQUESTS_MAX: u32 = 256;
 const RECEIVES_MAX: usize = 4;
 /// Number of bytes of UCX's worker that are examined. The list of received messages begins in them.
 const WORKER_BYTES: usize = 4096;
+/// Number of bytes at the start of a worker with the address of its context, and largest length of its own address.
+const WORKER_HEAD_BYTES: usize = 256;
+const ADDRESS_BYTES_MAX: u64 = 4096;
 /// Offsets after a message's list node, in bytes: of the message's length, of the length of its header, and of its
 /// number.
 const MESSAGE_BYTES: usize = 40;
@@ -52,16 +61,15 @@ const MESSAGES_MAX: usize = 64;
 
 /// The pending receives of a process.
 pub struct Receives<'a> {
-    mpich: &'a Mpich<'a>,
+    pub(super) mpich: &'a Mpich<'a>,
     requests: Objects,
     /// The communicators, by context id.
     communicators: BTreeMap<u16, Vec<Piece>>,
+    /// UCX's connections to the ranks of the job, once they were searched.
+    pub(super) connections: OnceCell<Option<Vec<u64>>>,
 }
 
 impl Mpich<'_> {
-    /// Distance from the context id of a communicator to that of its collective operations.
-    pub const OF_COLLECTIVES: i64 = OF_COLLECTIVES as i64;
-
     /// The pending receives. `None` if UCX's numbers do not have the communicators' context ids, or if requests are not
     /// found.
     pub fn receives(&self) -> Option<Receives<'_>> {
@@ -79,20 +87,24 @@ impl Mpich<'_> {
             mpich: self,
             requests: Objects::find(self.memory, &self.variables, (REQUESTS, None))?,
             communicators,
+            connections: OnceCell::new(),
         })
     }
 }
 
 impl Receives<'_> {
-    /// The message that a request waits for. `None` unless it is an incomplete receive that names a rank.
+    /// The message that a request waits for. `None` unless it is incomplete, and its peer is a known rank.
     pub fn message(&self, request: u32) -> Option<Message> {
         let (address, block) = self.requests.object(self.mpich.memory, request)?;
-        match block.number(KIND) {
-            RECEIVE => self.received(address, &block),
-            PERSISTENT_RECEIVE => {
-                let (at, started) = only(block.words().filter_map(|word| self.request_at(word)))?;
-                (started.number(KIND) == RECEIVE).then(|| self.received(at, &started))?
+        let (address, block) = match block.number(KIND) {
+            PERSISTENT_SEND | PERSISTENT_RECEIVE => {
+                only(block.words().filter_map(|word| self.request_at(word)))?
             }
+            _ => (address, block),
+        };
+        match block.number(KIND) {
+            SEND => self.sent(address, &block),
+            RECEIVE => self.received(address, &block),
             _ => None,
         }
     }
@@ -119,13 +131,27 @@ impl Receives<'_> {
 
     /// The pending receives in the communicator with this context id; `None` if a receive of the process names no rank.
     pub fn posted(&self, context: i64) -> Option<Vec<Message>> {
+        let mut messages = self.pending()?;
+        messages.retain(|message| i64::try_from(message.within.0) == Ok(context));
+        Some(messages)
+    }
+
+    /// As [`Self::posted`], of the collective operations in that communicator.
+    pub fn posted_of_collectives(&self, context: i64) -> Option<Vec<Message>> {
+        let mut messages = self.pending()?;
+        messages.retain(|message| {
+            let whole = message.within.0 & !u64::from(OF_PARTS);
+            i64::try_from(whole) == Ok(context | i64::from(OF_COLLECTIVES))
+        });
+        Some(messages)
+    }
+
+    fn pending(&self) -> Option<Vec<Message>> {
         let requests = self.requests.every(self.mpich.memory, REQUESTS_MAX);
         let receives =
             requests.filter(|(at, block)| block.number(KIND) == RECEIVE && is_to_come(*at, block));
         let messages = receives.map(|(address, block)| self.received(address, &block));
-        let mut messages: Vec<Message> = messages.collect::<Option<_>>()?;
-        messages.retain(|message| i64::try_from(message.within.0) == Ok(context));
-        Some(messages)
+        messages.collect()
     }
 
     /// The tags of the unexpected messages from a rank: messages that have arrived but are not received. `context` is
@@ -151,17 +177,35 @@ impl Receives<'_> {
 
     /// UCX's numbers of the messages that have arrived, as far as `is_it` accepts them.
     fn come(&self, is_it: impl Fn(u64) -> bool) -> Vec<u64> {
-        let mut workers = BTreeSet::new();
         let requests = self.requests.every(self.mpich.memory, REQUESTS_MAX);
         let of_ucx = requests.filter_map(|(address, block)| {
             let mut words = block.words();
             words.find_map(|word| self.of_ucx(word, address))
         });
-        for words in of_ucx.take(RECEIVES_MAX) {
-            workers.extend(words.into_iter().filter(|word| *word != 0));
-        }
+        let of_ucx = of_ucx
+            .take(RECEIVES_MAX)
+            .flatten()
+            .filter(|word| *word != 0);
+        let workers: BTreeSet<u64> = of_ucx.chain(self.worker()).collect();
         let mut come = workers.into_iter().map(|worker| self.of(worker, &is_it));
         come.find(|numbers| !numbers.is_empty()).unwrap_or_default()
+    }
+
+    /// The UCX worker in MPICH's variables: UCX's context precedes it, and its address and the length of that follow.
+    fn worker(&self) -> Option<u64> {
+        let is_worker = |words: &&[u64]| {
+            let is_length = (1..=ADDRESS_BYTES_MAX).contains(&words[3]);
+            if !is_length || words[0] == 0 || words[2] == 0 {
+                return false;
+            }
+            let worker = Piece::read(self.mpich.memory, words[1], WORKER_HEAD_BYTES);
+            worker.is_some_and(|worker| worker.words().any(|word| word == words[0]))
+        };
+        self.mpich.variables.iter().find_map(|block| {
+            let words: Vec<u64> = block.words().collect();
+            let found = words.windows(4).find(is_worker)?;
+            Some(found[1])
+        })
     }
 
     /// The numbers of the messages that the UCX worker at the address has received; empty if there is no worker.
@@ -210,7 +254,7 @@ impl Receives<'_> {
     }
 
     /// The rank in the job of a rank in the communicator with this context id; `None` if it is not found.
-    fn peer(&self, context: u16, rank: usize) -> Option<u32> {
+    pub(super) fn peer(&self, context: u16, rank: usize) -> Option<u32> {
         match context {
             0 if u64::from(self.mpich.size) <= RANKS + 1 => u32::try_from(rank)
                 .ok()
@@ -284,7 +328,7 @@ impl Receives<'_> {
 }
 
 /// True if a request's completion counter shows that the request is pending. The request has a pointer to the counter.
-fn is_to_come(address: u64, block: &Piece) -> bool {
+pub(super) fn is_to_come(address: u64, block: &Piece) -> bool {
     let mut words = block.words().take(COUNTER_BYTES / WORD);
     let counter = words.find_map(|word| {
         let at = usize::try_from(word.checked_sub(address)?).ok()?;

@@ -2,6 +2,8 @@
 
 mod collectives;
 
+use collectives::check_worker;
+
 use sdm_mpi::ArgumentRole;
 
 use super::objects::{REQUESTS, WINDOWS};
@@ -276,6 +278,7 @@ fn unexpected_messages_are_found_with_their_tags() {
     let arrived = learn(&memory).unwrap().receives().unwrap().arrived();
     let peers: Vec<u32> = arrived.iter().map(|message| message.peer).collect();
     assert_eq!(peers, [6, 7, 6]);
+    check_worker(MemoryPieces(memory.0.clone()), WORKER);
     for other in [(0x1e0, 1), (0, 2), (-1, 2), (1 << 40, 2)] {
         assert_eq!(unexpected(&memory, other.0, other.1), [0_i32; 0]);
     }
