@@ -1,12 +1,14 @@
 //! Ranks that are past a collective operation in which other ranks still wait.
 
+use std::cmp::Ordering;
+
 use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::needs_all;
+use sdm_mpi::{is_of_file, needs_all};
 
 use super::Step;
 use super::collective_groups::CollectiveGroup;
 use super::operations::NONBLOCKING;
-use super::verdict::{Verdict, ranks, waiting};
+use super::verdict::{Verdict, in_number, ranks, waiting};
 use super::wait_for::Needs;
 
 /// Maximum number of ranks that are listed in a text.
@@ -191,4 +193,33 @@ pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verd
         "{in_finalize}, while other ranks wait for {them} in {call}{within}, which {who} skipped"
     );
     Some(Verdict::new(Step::CannotGoOn, text).blaming(absent))
+}
+
+/// The verdict on ranks that close a file, while the other ranks of its communicator are in another operation of the file.
+/// No operation of the file follows the closing, so the fewer ones are to blame. None if there are none.
+pub(super) fn past_its_file(there: &[&CollectiveGroup], all: &IdSet) -> Option<Verdict> {
+    let is_close = |one: &&&CollectiveGroup| one.name == "file_close" && one.context.is_some();
+    there.iter().filter(is_close).find_map(|closing| {
+        let others = there.iter().filter(|one| {
+            let is_of_file = is_of_file(&one.call) && one.context == closing.context;
+            is_of_file && one.name != closing.name
+        });
+        let call = &others.clone().next()?.call;
+        let using = IdSet::union_all(others.map(|one| &one.tasks));
+        let is_everybody = *closing.ranks(all)? == closing.tasks.union(&using);
+        let (closed, rest) = (ranks(&closing.tasks), ranks(&using));
+        let text = format!(
+            "{they_wait} in {call} for {closed}, which {wait} in {close} of the same file: {closed} skipped that call, or \
+             {rest} made it once too often",
+            they_wait = waiting(&using),
+            wait = in_number("[waits|wait]", closing.tasks.len()),
+            close = closing.call
+        );
+        let verdict = Verdict::new(Step::CannotGoOn, text);
+        is_everybody.then(|| match closing.tasks.len().cmp(&using.len()) {
+            Ordering::Less => verdict.blaming(closing.tasks.clone()),
+            Ordering::Equal => verdict.between(closing.tasks.union(&using)),
+            Ordering::Greater => verdict.blaming(using),
+        })
+    })
 }

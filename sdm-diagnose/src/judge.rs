@@ -7,7 +7,7 @@ use sdm_idset::IdSet;
 
 use super::blame::Blocked;
 use super::collective_groups::{CollectiveGroup, unmet_group};
-use super::collective_order::{absent, left_behind, proving};
+use super::collective_order::{absent, left_behind, past_its_file, proving};
 use super::culprits::guilty;
 use super::endings::{aborts, over};
 use super::epochs::unfinished_epochs;
@@ -338,6 +338,7 @@ impl<'a> Case<'a> {
         let verdict = verdict.or_else(|| root_of_other_group(&case.there));
         let verdict = verdict.or_else(|| case.apart());
         let verdict = verdict.or_else(|| absent(&self.needs, blocked, &self.all));
+        let verdict = verdict.or_else(|| past_its_file(&case.there, &self.all));
         let verdict = verdict.or_else(|| gathers_alone(&case.there, &self.all));
         let verdict = verdict.or_else(mismatched);
         let verdict = verdict.or_else(|| root_waits_back(&case.there, &self.all));

@@ -1,5 +1,8 @@
 //! MPI functions: the ranks that each waits for, and the roles of its arguments.
 
+#[cfg(test)]
+mod tests;
+
 use serde::{Deserialize, Serialize};
 
 use crate::names::{TORCH_PREFIX, mpi_name};
@@ -17,7 +20,8 @@ pub enum ArgumentRole {
     Source,
     /// The tag of the received message in a call that sends and receives.
     ReceiveTag,
-    /// The communicator of the call. For the functions of [`is_of_group`] it is the group.
+    /// The communicator of the call. For the functions of [`is_of_group`] it is the group, for those of [`is_of_file`]
+    /// the file.
     Communicator,
     /// The file that a function of the C library uses: a descriptor, a stream or a name.
     File,
@@ -227,9 +231,21 @@ pub fn roles(function: &str) -> &'static [(usize, ArgumentRole)] {
     if function.starts_with(TORCH_PREFIX) {
         return &[];
     }
-    let name = mpi_name(function);
-    name.and_then(|name| known(&name))
-        .map_or(&[], |(_, _, roles)| *roles)
+    match mpi_name(function) {
+        Some(name) if is_of_file(function) => match &*name {
+            "file_delete" | "file_get_errhandler" => &[],
+            _ => &[(0, R::Communicator)],
+        },
+        Some(name) => known(&name).map_or(&[], |(_, _, roles)| *roles),
+        None => &[],
+    }
+}
+
+/// True for operations on a file, which stands for its communicator. The argument of this role is the file.
+#[must_use]
+pub fn is_of_file(function: &str) -> bool {
+    let name = mpi_name(function).unwrap_or_default();
+    name.starts_with("file_") && name != "file_open"
 }
 
 /// The argument of an operation of `torch.distributed` that is a rank: its role, and the names of the parameters for the
@@ -410,89 +426,4 @@ pub fn is_outside(function: &str) -> bool {
 #[must_use]
 pub fn is_of_world(name: &str) -> bool {
     matches!(name, "init" | "init_thread" | "finalize")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn functions_are_found_by_their_names() {
-        assert!(FUNCTIONS.is_sorted_by_key(|function| function.0));
-        let check = |function, expect| assert_eq!(waits_for(function), expect, "{function}");
-        check("MPI_Allreduce", Some(W::All));
-        check("MPI_Bcast", Some(W::Members));
-        check("torch.distributed.broadcast", Some(W::Members));
-        check("MPI_Neighbor_alltoallw", Some(W::Members));
-        check("mpi_comm_spawn_", Some(W::All));
-        check("PMPI_Recv", Some(W::Message));
-        check("mpi_iprobe_", Some(W::Poll));
-        check("MPI_Wtime", Some(W::Nobody));
-        check("MPI_Win_lock", Some(W::Other));
-        check("MPIX_Query_cuda_support", Some(W::Other));
-        check("read", None);
-    }
-
-    #[test]
-    fn nonblocking_collective_maps_to_its_blocking_name() {
-        let check = |function, expect: Option<&str>| {
-            assert_eq!(
-                started_collective(function).as_deref(),
-                expect,
-                "{function}"
-            );
-        };
-        check("MPI_Ibarrier", Some("barrier"));
-        check("mpi_ibcast_", Some("bcast"));
-        check("MPI_Ialltoallw_c", Some("alltoallw"));
-        check("MPI_Ineighbor_allgather", Some("neighbor_allgather"));
-        check("MPI_Reduce_init", Some("reduce"));
-        check("MPI_Comm_idup", Some("comm_dup"));
-        check("MPI_Comm_idup_with_info", Some("comm_dup_with_info"));
-        check("torch.distributed.all_reduce", Some("allreduce"));
-        for other in [
-            "MPI_Isend",
-            "MPI_Init",
-            "MPI_Init_thread",
-            "MPI_Send_init",
-            "MPI_Barrier",
-        ] {
-            check(other, None);
-        }
-    }
-
-    #[test]
-    fn argument_roles_are_known_in_any_binding() {
-        use ArgumentRole as R;
-        let places = |function| {
-            let roles = roles(function).iter();
-            roles
-                .map(|(place, role)| (*role, *place))
-                .collect::<Vec<_>>()
-        };
-        for function in [
-            "MPI_Recv",
-            "PMPI_Recv",
-            "mpi_recv_",
-            "MPI_Recv_c",
-            "mpi_recv_f08_",
-        ] {
-            let expect = [
-                (R::Count, 1),
-                (R::Source, 3),
-                (R::Tag, 4),
-                (R::Communicator, 5),
-            ];
-            assert_eq!(places(function), expect, "{function}");
-        }
-        assert_eq!(places("MPI_Mprobe")[0], (R::Source, 0));
-        // `MPI_Mrecv` takes a message handle instead of a source and a tag.
-        assert_eq!(places("MPI_Mrecv"), []);
-        assert_eq!(places("usleep"), []);
-        assert_eq!(roles("torch.distributed.recv"), []);
-        let source = Some((R::Source, ["src", "group_src"]));
-        assert_eq!(torch_peer("torch.distributed.recv"), source);
-        assert_eq!(torch_peer("torch.distributed.barrier"), None);
-        assert_eq!(torch_peer("MPI_Recv"), None);
-    }
 }

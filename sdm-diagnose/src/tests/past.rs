@@ -234,3 +234,31 @@ fn rank_alone_in_a_creating_operation_is_blamed() {
         check(&seen, Step::CannotGoOn, "0", &part);
     }
 }
+
+/// Operations of a file need all ranks of its communicator, and none follows its closing.
+#[test]
+fn rank_that_closes_a_file_too_early_is_blamed() {
+    let seen = |others: &str, contexts: [&str; 2]| {
+        let writing = "main:5 MPI_File_write_at_all:5";
+        let look: Look<'_> = &[
+            (others, writing, "", ""),
+            ("2", "main:9 MPI_File_close:9", "", ""),
+        ];
+        let mut seen = observed(&[look, look]);
+        let calls = [(others, "MPI_File_write_at_all"), ("2", "MPI_File_close")];
+        for ((tasks, function), context) in calls.into_iter().zip(contexts) {
+            call(&mut seen, tasks, function, &[(R::Context, context)]);
+            super::groups::add(&mut seen, tasks, (R::Communicator, "file", "0-3"));
+            let waits = &mut seen.samples[1].waits;
+            let its = waits.iter_mut().find(|(of, _)| *of == set(tasks)).unwrap();
+            let (thread, what) = (1, WaitFor::Polling);
+            its.1.threads.push(ThreadWait { thread, what });
+        }
+        seen
+    };
+    let part = "ranks 0-1,3 wait in MPI_File_write_at_all for rank 2, which waits in MPI_File_close of the same file";
+    check_named(&seen("0-1,3", ["5", "5"]), "2", "2", part);
+    // Of another file nothing is told.
+    let other = judge(&seen("0-1,3", ["5", "6"]));
+    assert!(!other.conclusion.contains("same file"), "{other:#?}");
+}

@@ -6,12 +6,15 @@ use sdm_debug::calls::{fortran_argument, roles};
 use sdm_debug::probe::{ArgumentRole, CallArgument, Known};
 use sdm_debug::reply::{Value, Variable};
 use sdm_inspect::mpi::Communicator;
-use sdm_mpi::{COMM_SELF, COMM_WORLD, MPICH_SELF, MPICH_WORLD, is_of_group, is_of_two_groups};
+use sdm_mpi::{
+    COMM_SELF, COMM_WORLD, MPICH_SELF, MPICH_WORLD, is_of_file, is_of_group, is_of_two_groups,
+};
 
 use super::call_registers::{CallRegisters, kept};
 use super::evaluate::{evaluate, is_known, number};
 use super::frames::GdbFrame;
 use super::ranks::Named;
+use super::ranks::files::of_file;
 use super::threads::ReadThread;
 use crate::gdb::Gdb;
 
@@ -63,6 +66,10 @@ impl ArgumentSources<'_> {
                 // `MPI_COMM_SELF` is not a variable in MPICH.
                 let alone = (expression == COMM_SELF).then_some(Communicator::Handle(MPICH_SELF));
                 let named = value.as_ref().and_then(Named::communicator);
+                let named = match is_of_file(function) {
+                    true => of_file(gdb, thread, (function, named)).await?,
+                    false => named,
+                };
                 objects.communicator = named.or(alone);
                 found.extend(objects.communicator.and_then(handle_of));
             }

@@ -1,5 +1,6 @@
 //! The ranks of the job that a call waits for: in a communicator that is a part of the job, and through requests.
 
+pub(super) mod files;
 pub(super) mod messages;
 pub(super) mod requests;
 

@@ -7,11 +7,13 @@
 //! identified by its address. Later reads by that layout are trusted only if they are consistent: processes are of that
 //! list, and a message's rank is its process's position in the communicator.
 
+mod files;
 #[cfg(test)]
 mod tests;
 mod unexpected;
 mod windows;
 
+pub use files::communicator_of_file;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Communicator, Direction, Members, Message, Piece, WORD, WORLD_NAME, only};

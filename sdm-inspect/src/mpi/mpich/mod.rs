@@ -33,6 +33,8 @@ const VARIABLES_BYTES_MAX: usize = 16 << 20;
 /// Context ids of `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
 const CONTEXTS: [i32; 2] = [0, 0x0010_0010];
 const RANKS_MAX: i32 = 1 << 20;
+/// Bytes of a file that contain the handle of its communicator.
+const FILE_BYTES: usize = 256;
 /// Maximum number of communicators that are searched for processes of other jobs: of the array, and of the first block.
 const COMMUNICATORS_MAX: u32 = 256;
 
@@ -168,6 +170,14 @@ impl<'a> Mpich<'a> {
         let found = self.groups()?.object(self.memory, handle.cast_unsigned());
         let (_, group) = found.filter(|(at, _)| *at == address)?;
         self.ranks_of_group(&group)
+    }
+
+    /// The communicator of the file at an address; `None` if it is not found. The file has its handle.
+    pub fn of_file(&self, file: u64) -> Option<u32> {
+        let file = Piece::read_some(self.memory, file, FILE_BYTES)?;
+        let numbers = (0..file.len() / 4).map(|at| file.number(4 * at).cast_unsigned());
+        let mut handles = numbers.filter(|handle| Self::is_later_communicator(*handle));
+        handles.find(|handle| self.members(*handle).is_some())
     }
 
     fn groups(&self) -> Option<Objects> {

@@ -3,7 +3,7 @@
 use sdm_mpi::ArgumentRole;
 
 use super::*;
-use crate::mpi::pieces::MemoryPieces;
+pub(super) use crate::mpi::pieces::MemoryPieces;
 
 impl MemoryPieces {
     /// Writes a communicator with these ranks.
@@ -25,18 +25,18 @@ fn process(rank: u32) -> u64 {
     0x100_0000 + u64::from(rank) * 0x1000
 }
 
-const WORLD: u64 = 0x200_0000;
-const HALF: u64 = 0x300_0000;
+pub(super) const WORLD: u64 = 0x200_0000;
+pub(super) const HALF: u64 = 0x300_0000;
 const ALONE: u64 = 0x600_0000;
 const REQUEST: u64 = 0x400_0000;
 const EMPTY: u64 = 0x800_0000;
-const OBJECTS: OwnObjects = OwnObjects {
+pub(super) const OBJECTS: OwnObjects = OwnObjects {
     world: WORLD,
     alone: ALONE,
     empty: Some(EMPTY),
 };
 
-fn memory() -> MemoryPieces {
+pub(super) fn memory() -> MemoryPieces {
     let mut memory = MemoryPieces::default();
     for rank in 0..8 {
         memory.set(process(rank), 40, &77_u32.to_ne_bytes());

@@ -1,4 +1,4 @@
-//! Tests of collective operations, and of sends.
+//! Tests of collective operations and files, and of sends.
 
 use super::*;
 
@@ -80,6 +80,16 @@ fn collective_in_a_part_of_its_communicator_is_read() {
     let part = (DIRECT + 2, 0x1e2_01e2, 1);
     memory.mpich((FIRST, 2 * SIZE), part, (&[3, 0, 4, 4], ONE));
     assert_eq!(posted(&memory), Some(vec![6]));
+}
+
+#[test]
+fn communicator_of_a_file_is_read() {
+    const FILE: u64 = 0xe0_0000;
+    let mut memory = with_request(2, 1, (0, 0));
+    memory.numbers(FILE, 80, &[(DIRECT + 7).cast_signed()]);
+    assert_eq!(learn(&memory).unwrap().of_file(FILE), None);
+    memory.numbers(FILE, 92, &[(DIRECT + 1).cast_signed()]);
+    assert_eq!(learn(&memory).unwrap().of_file(FILE), Some(DIRECT + 1));
 }
 
 #[test]
