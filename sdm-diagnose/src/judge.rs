@@ -386,6 +386,11 @@ impl<'a> Case<'a> {
                 Cause::Sleeping,
                 "the other ranks wait for [it while it sleeps|them while they sleep], once or repeatedly; the reason is unknown",
             ),
+            () if known.is_subset(&self.seen.at_windows) => (
+                Cause::Polling,
+                "the other ranks wait for [it while it reads|them while they read] a window again and again: what [it waits|they \
+                 wait] for there does not come, or is not due yet",
+            ),
             () if known.is_subset(&self.seen.moving) => (
                 Cause::Computing,
                 "the other ranks wait for [it while it computes|them while they compute]: an endless loop, or a long computation",

@@ -8,7 +8,7 @@ use sdm_debug::reply::TaskStacks;
 use sdm_debug::rules::Probes;
 use sdm_idset::IdSet;
 
-use super::wait::{Wait, WaitKind, kind};
+use super::wait::{Wait, WaitKind, kind, reads_window};
 
 /// Tasks that stay in the same place.
 pub(super) struct SamePlace {
@@ -30,6 +30,8 @@ pub(super) struct Seen {
     pub(super) asking: IdSet,
     /// Tasks that were in a sleeping call in every sample, by the name of the call: `usleep`.
     pub(super) sleeps: BTreeMap<String, IdSet>,
+    /// Moving tasks that were in operations on windows in some samples, and asleep in the others.
+    pub(super) at_windows: IdSet,
     /// The function that a moving task has not left between samples; of all samples, the outermost such function.
     pub(super) within: Vec<(IdSet, Within)>,
     /// Tasks that cannot be judged, with the reason.
@@ -97,8 +99,10 @@ impl Seen {
         });
         let asleep = asleep.difference(&IdSet::union_all(between.values()));
         let sleeps = seen_in(WaitKind::Sleep, samples, &asleep);
+        let at_windows = at_windows(samples, &moving).difference(&asleep);
         Self {
             moving,
+            at_windows,
             polls,
             asking: asking.intersection(&looked),
             sleeps,
@@ -225,6 +229,18 @@ fn mostly(kinds: &[WaitKind], samples: &[Probes]) -> IdSet {
         at_least[0].union_with(&there);
     }
     at_least.get(samples.len() / 2).cloned().unwrap_or_default()
+}
+
+/// Tasks that were in each sample in an operation on a window, or asleep.
+fn at_windows(samples: &[Probes], among: &IdSet) -> IdSet {
+    let is_there = |stacks| {
+        let wait = Wait::of(stacks);
+        wait.is_some_and(|wait| wait.kind == WaitKind::Sleep || reads_window(&wait.call))
+    };
+    samples.iter().fold(among.clone(), |all, sample| {
+        let there = sample.stacks.iter().filter(|(_, stacks)| is_there(stacks));
+        all.intersection(&IdSet::union_all(there.map(|(tasks, _)| tasks)))
+    })
 }
 
 /// Tasks that were in a call of one of these kinds.

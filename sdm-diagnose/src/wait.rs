@@ -173,3 +173,10 @@ pub(super) fn locks_window(call: &str) -> bool {
     let name = mpi_name(call).unwrap_or_default();
     BEGINNINGS.iter().any(|part| name.starts_with(part))
 }
+
+/// True for a call that reads the memory of a window, or that completes such calls.
+pub(super) fn reads_window(call: &str) -> bool {
+    const CALLS: [&str; 4] = ["compare_and_swap", "fetch_and_op", "get", "get_accumulate"];
+    let name = mpi_name(call).unwrap_or_default();
+    locks_window(call) || CALLS.contains(&name.as_str())
+}

@@ -179,3 +179,27 @@ fn rank_in_unreadable_communicator_is_not_reported_missing() {
         check(&seen, Step::CannotTell, "", "in the same MPI_Barrier");
     }
 }
+
+/// Ranks that read a window until another one has written it do not compute.
+#[test]
+fn rank_that_reads_a_window_in_a_loop_polls() {
+    let barrier = ("0-1", "main:9 MPI_Barrier:9", "", "");
+    let seen = |places: [&str; 3]| {
+        let looks = places.map(|place| [barrier, ("2", place, place, "")]);
+        let mut seen = observed(&[&looks[0], &looks[1], &looks[2]]);
+        call(&mut seen, "0-1", "MPI_Barrier", &[WORLD]);
+        judge(&seen)
+    };
+    let flush = "main:5 read:7 MPI_Win_flush:7";
+    let found = seen([
+        flush,
+        "main:5 read:8 usleep:8",
+        "main:5 read:6 MPI_Fetch_and_op:6",
+    ]);
+    assert_eq!((found.step, found.cause), (Step::HeldUp, Cause::Polling));
+    assert_eq!(found.held_up_by, set("2"), "{found:#?}");
+    assert_eq!(
+        seen([flush, "main:5 work:8", flush]).cause,
+        Cause::Computing
+    );
+}
