@@ -17,7 +17,7 @@ pub(super) async fn display(
     display: Option<Displayed>,
 ) -> Verdict {
     let Some(display) = display else {
-        return show_some(session, said.line, &said.to, None).await;
+        return show_some(session, said.line, &said.to, None).await.0;
     };
     if session.read(|model| model.displays.is_full()) {
         return session.complain(
@@ -26,8 +26,8 @@ pub(super) async fn display(
         );
     }
     let number = session.edit(|model| model.displays.add(display));
-    let verdict = show_some(session, said.line, &said.to, Some(number)).await;
-    if verdict == Verdict::Failed {
+    let (verdict, is_shown) = show_some(session, said.line, &said.to, Some(number)).await;
+    if verdict == Verdict::Failed && !is_shown {
         session.edit(|model| model.displays.withdraw(number));
     }
     verdict
@@ -79,13 +79,18 @@ pub(super) async fn show_displays(session: &SessionHandle, ran: &IdSet) {
     }
 }
 
-/// Shows one display, or all. An expression that cannot be evaluated at a task's position is not a failure
-/// of the run.
-async fn show_some(session: &SessionHandle, line: &str, to: &IdSet, only: Option<u32>) -> Verdict {
+/// Shows one display with the reasons of the tasks that have no value, or all displays. True if there is a value. An
+/// expression that cannot be evaluated at a task's position is not a failure of the run.
+async fn show_some(
+    session: &SessionHandle,
+    line: &str,
+    to: &IdSet,
+    only: Option<u32>,
+) -> (Verdict, bool) {
     let to = session.standing().intersection(to);
-    let mut verdict = Verdict::Done;
+    let (mut verdict, mut is_shown) = (Verdict::Done, false);
     if to.is_empty() {
-        return verdict;
+        return (verdict, is_shown);
     }
     for (number, display) in session.read(|model| model.displays.all()) {
         if only.is_some_and(|only| only != number) {
@@ -96,7 +101,8 @@ async fn show_some(session: &SessionHandle, line: &str, to: &IdSet, only: Option
         if one != Verdict::Done {
             verdict = one;
         }
-        let answers = open.map(|open| open.gathered.ok).unwrap_or_default();
+        let mut rest = open.map(|open| open.gathered).unwrap_or_default();
+        let answers = std::mem::take(&mut rest.ok);
         let mut values: Vec<_> = answers
             .into_iter()
             .filter_map(|(tasks, reply)| match reply {
@@ -108,10 +114,8 @@ async fn show_some(session: &SessionHandle, line: &str, to: &IdSet, only: Option
         values.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
         if values.is_empty() && only.is_some() {
             let expression = words(&display);
-            return session.complain(
-                format!("display: `{expression}` has no value in the selected frame"),
-                "",
-            );
+            let text = format!("display: `{expression}` has no value in the selected frame");
+            return (session.complain(text, ""), false);
         }
         if !values.is_empty() {
             session.show_quietly(&Item::Display {
@@ -119,9 +123,13 @@ async fn show_some(session: &SessionHandle, line: &str, to: &IdSet, only: Option
                 expression: words(&display),
                 values,
             });
+            is_shown = true;
+        }
+        if only.is_some() {
+            ask::show_rest(session, rest);
         }
     }
-    verdict
+    (verdict, is_shown)
 }
 
 /// Carries out `list [WHAT]`.

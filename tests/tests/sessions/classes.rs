@@ -124,6 +124,16 @@ fn fortran_polymorphic_objects_are_shown_by_content() {
 }
 
 #[test]
+fn display_tells_which_ranks_have_no_value() {
+    let place = Place::new();
+    let program = place.compile("owners", Compiler::Cxx);
+    let lines = ["[1] set var odd = 1", "display 8/odd"];
+    let done = Sdm::run(&place, 3).lines(&lines).program(&program, &[]);
+    let said = "rank 1: 1: 8/odd = 8\nranks 0,2 (2): Division by zero\n";
+    done.finish().code(123).expect_part("display 8/odd", said);
+}
+
+#[test]
 fn smart_pointers_are_compared_by_their_objects() {
     let place = Place::new();
     let program = place.compile("owners", Compiler::Cxx);
