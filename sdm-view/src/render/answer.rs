@@ -75,9 +75,7 @@ fn answers(page: &Page<'_>, gathered: &Gathered, own: &[(IdSet, Reply)], lines: 
             (Reply::Breakpoint(_), Some(made)) => {
                 more.push(page.said(tasks, &printable(made.as_bytes()), false));
             }
-            (Reply::Backtrace(backtrace), _) => frames(page, (tasks, own), backtrace, &mut more),
-            (Reply::Frame(view), _) => frame(page, (tasks, own), view, &mut more),
-            _ => block(page, tasks, reply, &mut more),
+            _ => block(page, (tasks, own), reply, &mut more),
         }
         // The biggest class is shown, its beginning and its end where it is longer than a screen.
         if count == 0 {
@@ -108,7 +106,13 @@ fn shown_max(page: &Page<'_>) -> usize {
     }
 }
 
-fn block(page: &Page<'_>, tasks: &IdSet, reply: &Reply, lines: &mut Vec<String>) {
+/// Appends one answer. `own` are the answers before merging.
+fn block(
+    page: &Page<'_>,
+    (tasks, own): (&IdSet, &[(IdSet, Reply)]),
+    reply: &Reply,
+    lines: &mut Vec<String>,
+) {
     let happened = |what: Happening| event::sentence(&what);
     let sentence = match reply {
         Reply::Done | Reply::Stacks(_) | Reply::Variables(_) => return,
@@ -120,8 +124,8 @@ fn block(page: &Page<'_>, tasks: &IdSet, reply: &Reply, lines: &mut Vec<String>)
             let text = printable_lines(text.trim_end_matches('\n'));
             return one_or_more_lines(page, tasks, &text, lines);
         }
-        Reply::Backtrace(backtrace) => return frames(page, (tasks, &[]), backtrace, lines),
-        Reply::Frame(view) => return frame(page, (tasks, &[]), view, lines),
+        Reply::Backtrace(backtrace) => return frames(page, (tasks, own), backtrace, lines),
+        Reply::Frame(view) => return frame(page, (tasks, own), view, lines),
         Reply::Threads(threads) => return list_threads(page, tasks, threads, lines),
         Reply::Status(state) => {
             return lines.push(page.said(tasks, state.name(), false));
