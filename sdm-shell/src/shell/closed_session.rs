@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
+use sdm_idset::IdSet;
 use sdm_text::printable_name;
-use sdm_view::item::{Item, View};
+use sdm_view::item::{Happening, Item, View};
 use sdm_view::report::Report;
 
 use super::LocalMachine;
@@ -24,6 +25,13 @@ impl Ended {
         self.view.status(None);
         let at = (self.clock)().saturating_duration_since(self.began);
         self.view.show(at, &Item::End { code, reason });
+    }
+
+    /// Names the tasks of an interrupted command of which it is not known that they were left as before.
+    pub fn tell_unsure(&mut self, tasks: IdSet) {
+        let at = (self.clock)().saturating_duration_since(self.began);
+        let what = Happening::Notice("may be stopped or still traced".to_owned());
+        self.view.show(at, &Item::Happened { tasks, what });
     }
 
     /// Finishes the report, if there is one. Returns a note about it for the screen.

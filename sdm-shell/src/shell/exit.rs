@@ -2,16 +2,12 @@
 
 use nix::sys::signal::Signal;
 use sdm_debug::EndPolicy;
-use sdm_idset::{IdSet, set_text};
 use sdm_view::item::MergedStacks;
 
 use super::controls::ScriptLine;
 use super::model::{Model, Over};
 use super::{SessionHandle, Verdict, notices, outcome};
 use crate::exit_codes;
-
-/// Maximum length of a set in a reason, in bytes.
-const SET_BYTES_MAX: usize = 60;
 
 /// The ending of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,24 +25,19 @@ pub struct Ending {
 const INTERRUPTED: &str = "interrupted";
 
 impl Ending {
-    /// Adds the state in which the processes were left by an interrupted command. `closed` is true if the
-    /// session ended in order; `unsure` has the tasks that may not be detached.
-    pub fn tell_left(&mut self, closed: bool, unsure: &IdSet) {
+    /// Adds the state in which the processes were left by an interrupted command, with `sure` if each was detached in
+    /// order. Returns false for any other ending.
+    pub fn tell_left(&mut self, sure: bool) -> bool {
         let given_up = StacksCode::Interrupted as u8;
         let is_given_up = self.code == given_up && self.policy == EndPolicy::Detach;
         let Some(reason) = self.reason.as_mut().filter(|_| is_given_up) else {
-            return;
+            return false;
         };
-        match (closed, unsure.is_empty()) {
-            (true, true) => reason.push_str("; every process was left in its previous state"),
-            (false, true) => {
-                reason.push_str("; some processes may be stopped or still traced");
-            }
-            (_, false) => {
-                let who = set_text(unsure, SET_BYTES_MAX);
-                reason.push_str(&format!("; {who} may be stopped or still traced"));
-            }
-        }
+        reason.push_str(match sure {
+            true => "; every process was left in its previous state",
+            false => "; some processes may be stopped or still traced",
+        });
+        true
     }
 }
 
@@ -163,35 +154,26 @@ mod tests {
 
     #[test]
     fn interrupt_reason_tells_the_state_of_the_processes() {
-        let told = |code, policy, closed, unsure: &str| {
+        let told = |code, policy, sure| {
             let mut ending = Ending {
                 code,
                 policy,
                 reason: Some("interrupted".to_owned()),
             };
-            ending.tell_left(closed, &unsure.parse().unwrap());
+            ending.tell_left(sure);
             ending.reason.unwrap()
         };
         let given_up = StacksCode::Interrupted as u8;
         let detach = EndPolicy::Detach;
         assert_eq!(
-            told(given_up, detach, true, ""),
+            told(given_up, detach, true),
             "interrupted; every process was left in its previous state"
         );
         assert_eq!(
-            told(given_up, detach, false, ""),
+            told(given_up, detach, false),
             "interrupted; some processes may be stopped or still traced"
         );
-        for closed in [true, false] {
-            assert_eq!(
-                told(given_up, detach, closed, "1,4-5"),
-                "interrupted; 1,4-5 may be stopped or still traced"
-            );
-        }
-        assert_eq!(told(124, detach, true, ""), "interrupted");
-        assert_eq!(
-            told(given_up, EndPolicy::KillStarted, true, ""),
-            "interrupted"
-        );
+        assert_eq!(told(124, detach, true), "interrupted");
+        assert_eq!(told(given_up, EndPolicy::KillStarted, true), "interrupted");
     }
 }

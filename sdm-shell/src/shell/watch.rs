@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sdm_debug::command::AttachSpec;
 use sdm_debug::{Command, FailureCode, TaskState};
-use sdm_idset::{IdSet, set_text};
+use sdm_idset::IdSet;
 
 use super::exit::StacksCode;
 use super::look::{Look, LookBy};
@@ -82,16 +82,15 @@ async fn look_again(session: &SessionHandle, look: &mut Look, watch: &mut Watch)
     let gone = look.attached().difference(&live).union(look.ended());
     let left = gone.difference(&watch.gone);
     if !left.is_empty() {
-        session.say(&format!(
-            "after {seconds} s: ended or detached: {}",
-            set_text(&left, 60)
-        ));
         // How a process ended is known only where gdb traced it.
         let told = left.difference(look.ended());
-        if told.is_empty() {
-            let what = Happening::Notice("the process has ended".to_owned());
-            session.show(&Item::Happened { tasks: left, what });
-        } else {
+        let what = match told.is_empty() {
+            true => "the process has ended",
+            false => "ended or detached",
+        };
+        let what = Happening::Notice(format!("{what}, after {seconds} s"));
+        session.show(&Item::Happened { tasks: left, what });
+        if !told.is_empty() {
             let rows = session.read(|model| model.tasks.rank_rows(&told, &model.job.unattached));
             session.show(&Item::Ranks(rows));
         }

@@ -111,7 +111,10 @@ pub(super) fn end<O: Opener>(mut shell: Shell<O::Session>, opener: &mut O, endin
     let (mut session, mut ended) = shell.into_parts();
     let closed = opener.close(&mut session, ending.policy);
     unsure.union_with(opener.lost(&session));
-    ending.tell_left(closed.is_ok(), &unsure);
+    let is_sure = closed.is_ok() && unsure.is_empty();
+    if ending.tell_left(is_sure) && !unsure.is_empty() {
+        ended.tell_unsure(unsure);
+    }
     let Ending {
         mut code,
         mut reason,

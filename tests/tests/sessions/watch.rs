@@ -26,9 +26,9 @@ fn waiting(place: &Place) -> Child {
 #[test]
 fn watch_shows_changes_only_and_reports_the_end() {
     // Only a tracer gets a process's exit status.
-    for (way, gdb, told) in [
-        ("snapshot", "/no/gdb", "ended or detached: "),
-        ("gdb", "gdb", "exited"),
+    for (way, gdb, what, told) in [
+        ("snapshot", "/no/gdb", "the process has ended", ""),
+        ("gdb", "gdb", "ended or detached", "exited"),
     ] {
         let (place, elsewhere) = (Place::new(), Place::new());
         let mut process = waiting(&elsewhere);
@@ -39,7 +39,9 @@ fn watch_shows_changes_only_and_reports_the_end() {
         running.out.wait(0, "echo () at work.c");
         let attached = running.out.mark();
         drop(process.stdin.take());
-        running.out.wait(attached, "ended or detached: ");
+        running
+            .out
+            .wait(attached, &format!("pid {pid}: {what}, after "));
         let done = running.finish().code(0);
         assert_eq!(done.out.matches("main () at work.c").count(), 1, "{done}");
         assert!(done.out.contains(told), "{done}");
