@@ -422,10 +422,11 @@ def index(value, at, run=1):
         element, count = kind.template_argument(0), int(value["len"])
         return item_at(lambda at: first_pointer(value).cast(element.pointer())[at], at, count, run)
     found = CONTAINER.match(kind.name or "")
-    if found and found.group(1) == "Deque":
+    if found and found.group(1) in ROWS:
         if int(run) != 1:
-            raise Wrong("the elements of a VecDeque may be apart: name a single one, or print the whole container")
-        return item_at(lambda at: next(itertools.islice(ring(value), at, None))[0], at, int(value["len"]), run)
+            raise Wrong("the elements of this container may be apart: name a single one, or print the whole container")
+        read = lambda at: next(itertools.islice(ROWS[found.group(1)](value), at, None))[0]
+        return item_at(read, at, int(value["len"]), run)
     if found:
         raise Wrong("gdb finds no entry by its key: print the whole container")
     if is_slice(kind):

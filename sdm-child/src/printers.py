@@ -19,7 +19,7 @@ WRAPPER = re.compile(r"^std::(?:__[a-z0-9]+::)?reference_wrapper<")
 PLACES = re.compile(r"^core::ptr::|.*<dyn ")
 HELD = re.compile(r"^alloc::(?:(vec)::Vec<|(string)::String$|rc::Rc<|sync::Arc<)")
 # Rust's containers of which gdb shows the inner structure.
-CONTAINER = re.compile(r"^(?:std::collections::hash::(?:map|set)::Hash|alloc::collections::(?:btree::(?:map|set)::BTree|vec_deque::Vec))(Map|Set|Deque)<")
+CONTAINER = re.compile(r"^(?:std::collections::hash::(?:map|set)::Hash|alloc::collections::(?:btree::(?:map|set)::BTree|vec_deque::Vec|linked_list::Linked))(Map|Set|Deque|List)<")
 VALARRAY = re.compile(r"^std::(?:__[a-z0-9]+::)?valarray<")
 
 class Wrong(Exception):
@@ -231,8 +231,8 @@ def each(first, count):
 def container(value):
     what, most = CONTAINER.match(value.type.strip_typedefs().name).group(1), gdb.parameter("print elements") or POINTS_MAX
     table, tree = below(value, "table"), below(value, "root")
-    if what == "Deque":
-        found, count = ring(value), int(value["len"])
+    if what in ROWS:
+        found, count = ROWS[what](value), int(value["len"])
     else:
         found = hashed(table) if table is not None else tree_of(tree, int(below(value, "length")))
         count = int(below(table, "items")) if table is not None else int(below(value, "length"))
@@ -244,7 +244,7 @@ def container(value):
     else:
         shown = sorted((entry(it) for it in itertools.islice(found, ELEMENTS_MAX)), key=lambda it: in_order(it[0]))[:most]
     texts = ["[%s] = %s" % it if what == "Map" else it[0] for it in shown]
-    form = "[%s%s]" if what == "Deque" else "{%s%s}"
+    form = "[%s%s]" if what in ROWS else "{%s%s}"
     return form % (", ".join(texts), "..." if len(shown) < count else "")
 
 def in_order(text):
@@ -278,6 +278,18 @@ def ring(deque):
     head, size = int(deque["head"]), number_in(below(deque["buf"], "cap"))
     first = gdb.Value(int(first_pointer(below(deque["buf"], "ptr")))).cast(kind.pointer())
     return ((first[(head + at) % size], None) for at in range(int(deque["len"])))
+
+# The elements of a list. Its pointers are within enums, whose form gdb 13 does not need: a null pointer means none.
+def chain(linked):
+    pointer = linked["head"]
+    while True:
+        node = first_pointer(pointer.cast(gdb.lookup_type(pointer.type.name[len("core::option::Option<"):-1])))
+        if int(node) == 0:
+            return
+        yield node["element"], None
+        pointer = node["next"]
+
+ROWS = {"Deque": ring, "List": chain}
 
 # The number that structures of one member hold.
 def number_in(value):

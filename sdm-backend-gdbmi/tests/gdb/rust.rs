@@ -10,7 +10,7 @@ use sdm_debug::{Command, Reply};
 use crate::harness::{Harness, stopped};
 
 /// Names of variables in `main` of `boxes.rs`, with the ends of their values.
-const VALUES: [(&str, &str); 19] = [
+const VALUES: [(&str, &str); 21] = [
     ("boxed", "::Some(7)"),
     (
         "list",
@@ -45,6 +45,8 @@ const VALUES: [(&str, &str); 19] = [
     ),
     ("sorted", r#"{"a", "b"}"#),
     ("empty", "{}"),
+    ("linked", r#"["a", "b1"]"#),
+    ("unlinked", "[]"),
 ];
 
 /// The program of `boxes.rs`; `None` if this user has no compiler for it.
@@ -87,6 +89,7 @@ fn rust_boxes_and_containers_show_their_contents() {
         ("rows[1][1]", "core::option::Option<i32>::Some(2)"),
         ("numbers[2] + 1", "2"),
         ("queue[3]", "1"),
+        ("linked[1]", r#""b1""#),
         ("row[0]@2", "[2.5, 3.5]"),
     ] {
         assert_eq!(harness.evaluate(element).unwrap().text, expect, "{element}");
