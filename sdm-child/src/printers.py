@@ -9,6 +9,7 @@ POINTS_MAX = 1 << 48
 TEXT_MAX = 4096
 ELEMENTS_MAX = 65536
 NOT_FOLLOWED = "<not followed>"
+NO_TEXT = "<not allocated or associated>"
 STAR = re.compile(r"^__class__STAR_[0-9]+_[0-9]+[a-z]*$")
 TABLE = re.compile(r"^__(.+)_MOD_(__vtab_.+)$")
 INTRINSIC = re.compile(r"^(?:__.+_MOD_)?__vtab_([A-Z]+)_([0-9]+)_")
@@ -346,6 +347,7 @@ def fortran(value):
         name, length = field.name, "_%s_length" % field.name
         if length in lengths:
             text = guarded(lambda it: pointed(it, lambda it: plain(characters(it, int(value[length])))), value[name])
+            text = NO_TEXT if text == "0x0" else text
         elif is_length(name, lengths):
             continue
         else:
@@ -357,10 +359,10 @@ def fortran(value):
 def is_length(name, names):
     return name.startswith("_") and name.endswith("_length") and name[1:-len("_length")] in names
 
-# The target of a pointer, by `show`; a null pointer as gdb shows it.
+# The target of a pointer, by `show`; a null pointer as gdb shows it, unless it is that of a text in Fortran.
 def pointed(value, show):
     if int(value) == 0:
-        return "0x0"
+        return NO_TEXT if is_characters(value.type.strip_typedefs().target().strip_typedefs()) else "0x0"
     return NOT_FOLLOWED if values.depth >= NESTING_MAX else nested(value, show)
 
 def target(value):

@@ -1,6 +1,7 @@
 //! Tests of the backend with a real gdb and real programs.
 #![allow(unsafe_code, clippy::unwrap_used)]
 
+mod absent;
 mod attach;
 mod breakpoints;
 mod cancel;

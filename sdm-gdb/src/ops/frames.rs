@@ -9,7 +9,7 @@ use sdm_debug::fold::RawFrame;
 use sdm_debug::reply::{Frame, StackFrame, Variable};
 use sdm_inspect::python::{PythonFrame, PythonState};
 
-use super::variables;
+use super::{absent, variables};
 use crate::gdb::Gdb;
 use crate::text::base_name;
 use crate::text::variable;
@@ -299,7 +299,13 @@ impl GdbFrame {
         let prefer_printed = self.is_fortran();
         self.arguments = variables::completed(known, printed, prefer_printed);
         for argument in &mut self.arguments {
-            argument.value.text = variables::shown(&argument.value.text).to_owned();
+            let text = variables::shown(&argument.value.text);
+            let text = if prefer_printed {
+                absent::shown(text)
+            } else {
+                text
+            };
+            argument.value.text = text.to_owned();
         }
     }
 

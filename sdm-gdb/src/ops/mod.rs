@@ -1,5 +1,6 @@
 //! The operations: one for each command, for stops and for records of gdb.
 
+mod absent;
 mod argument_sources;
 pub(super) mod attach;
 mod breakpoints;

@@ -9,6 +9,7 @@ use std::fmt::Write;
 use sdm_debug::Failure;
 use sdm_debug::reply::VarObject;
 
+use super::absent::NO_TEXT;
 use super::{language, output, pointers, strides};
 use crate::gdb::Gdb;
 use crate::guards::MadeObject;
@@ -91,7 +92,7 @@ async fn made_again(gdb: &Gdb, wanted: &Wanted<'_>, line: String) -> Result<VarO
 
 /// True for a pointer to data, other than a null pointer.
 fn is_pointer(object: &VarObject) -> bool {
-    object.value.text != "0x0" && pointers::is_pointer_type(&object.type_name)
+    !["0x0", NO_TEXT].contains(&&*object.value.text) && pointers::is_pointer_type(&object.type_name)
 }
 
 /// True for an object of a class of Fortran, or an array of such.
@@ -101,11 +102,14 @@ fn is_class(object: &VarObject) -> bool {
 
 /// The variable object in a record from gdb.
 pub(super) fn object_of(results: &Results) -> VarObject {
+    let shown = results.text("value").unwrap_or_default();
+    let kind = results.text("type").unwrap_or_default();
+    let is_no_text = shown == "0x0" && kind.starts_with("PTR TO -> ( character");
     VarObject {
         name: results.text("name").unwrap_or_default().to_owned(),
         expression: results.text("exp").unwrap_or_default().to_owned(),
-        type_name: results.text("type").unwrap_or_default().to_owned(),
-        value: value(results.text("value").unwrap_or_default()),
+        type_name: kind.to_owned(),
+        value: value(if is_no_text { NO_TEXT } else { shown }),
         children: results.number("numchild").unwrap_or(0),
         more: results.text("has_more").is_some_and(|more| more != "0"),
         pretty: results.text("dynamic") == Some("1"),
@@ -341,6 +345,7 @@ fn show_missing(child: &mut VarObject) -> bool {
     let text = match kind.ends_with(":)") && child.value.text == "[0]" {
         true if kind.contains(", allocatable (") => "<not allocated>",
         true => "<not associated>",
+        false if child.value.text == NO_TEXT => NO_TEXT,
         false if child.value.text == "0x0" && pointers::is_pointer_type(kind) => "0x0",
         false => return false,
     };

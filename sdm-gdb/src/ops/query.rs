@@ -3,13 +3,19 @@
 use sdm_debug::{Command, Failure, FailureCode, Reply};
 
 use super::{
-    breakpoints, console, memory, objects, probe, queues, signals, source, stack, strides, values,
+    absent, breakpoints, console, memory, objects, probe, queues, signals, source, stack, strides,
+    values,
 };
 use crate::gdb::Gdb;
 
 /// Carries out a command whose reply is gdb's answer.
 pub(crate) async fn query(gdb: &Gdb, command: &Command) -> Result<Reply, Failure> {
     strides::refuse_in(gdb, command).await?;
+    let answer = asked(gdb, command).await;
+    absent::in_words(gdb, command, answer).await
+}
+
+async fn asked(gdb: &Gdb, command: &Command) -> Result<Reply, Failure> {
     match command {
         Command::Backtrace(_)
         | Command::Stacks { .. }
@@ -50,7 +56,7 @@ pub(crate) async fn query(gdb: &Gdb, command: &Command) -> Result<Reply, Failure
     }
 }
 
-/// The further commands of [`query`]: breakpoints, variable objects, and raw gdb commands.
+/// The further commands of [`asked`]: breakpoints, variable objects, and raw gdb commands.
 async fn query_more(gdb: &Gdb, command: &Command) -> Result<Reply, Failure> {
     match command {
         Command::BreakCondition { number, condition } => {

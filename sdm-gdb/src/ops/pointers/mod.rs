@@ -21,7 +21,7 @@ use super::language;
 use crate::gdb::Gdb;
 use crate::text::console_line;
 use functions::{held, single};
-use names::{Names, Role, names};
+use names::{Name, Names, Role, names};
 pub(super) use types::is_pointer_type;
 use words::is_taken;
 
@@ -191,6 +191,13 @@ pub(super) fn has_names(expression: &str) -> bool {
     names(expression).is_some_and(|found| !found.all.is_empty())
 }
 
+/// The variables that an expression of Fortran names, without their parts.
+pub(super) fn base_names(expression: &str) -> Vec<&str> {
+    let all = names(expression).map(|found| found.all).unwrap_or_default();
+    let base = |name: &Name| &expression[name.range.start..name.base];
+    all.iter().map(base).collect()
+}
+
 /// Words of gdb's command line before an expression.
 const WORDS: [&str; 6] = ["call", "inspect", "output", "p", "print", "printf"];
 
@@ -229,7 +236,7 @@ fn is_assigned(expression: &str) -> bool {
 }
 
 /// The offset of the expression in a line that evaluates one; `None` for another line.
-fn expression_in(line: &str) -> Option<usize> {
+pub(super) fn expression_in(line: &str) -> Option<usize> {
     let blanks = |from: usize| line.len() - line[from..].trim_start().len();
     let after = line.rfind(" -- ").map_or(0, |at| at + 4);
     let start = blanks(after);
