@@ -9,7 +9,7 @@ use sdm_debug::quotes::bare;
 use elements::{Element, elements, of_variant};
 
 pub use numeric::{NumericPart, numeric_parts};
-pub use path::{Step, is_fortran, steps};
+pub use path::{Step, grouped, is_fortran, steps};
 
 mod behind;
 mod elements;
@@ -170,7 +170,7 @@ fn within_variant(tasks: &IdSet, a: &[Element], b: &[Element]) -> Option<Differe
 /// True if `path` is the path of a part of the element at `other`.
 fn is_below(path: &str, other: &str) -> bool {
     let rest = path.strip_prefix(other);
-    rest.is_some_and(|rest| rest.starts_with(['.', '%', '[', '(']))
+    rest.is_some_and(|rest| rest.starts_with(['.', '%', '[', '(']) || rest.starts_with("->"))
 }
 
 /// Number of leading elements that are parts of the element at a path.
@@ -182,7 +182,7 @@ fn below(path: &str, elements: &[Element]) -> usize {
 /// The text of the value at a path: the element's value, or its first parts in braces. None if no element has the path.
 fn shown(path: &str, elements: &[Element]) -> Option<String> {
     let part = |element: &Element| {
-        let name = element.path[path.len()..].trim_start_matches(['.', '%']);
+        let name = element.path[path.len()..].trim_start_matches(['.', '%', '-', '>']);
         format!("{name} = {}", element.value)
     };
     match elements {
@@ -286,7 +286,12 @@ mod tests {
         check(
             "std::variant<int, double> [index 1] = {2.5}",
             "std::variant<int, double> [index 0] = {2}",
-            (1, "[0]", "2.5", "2"),
+            (
+                1,
+                "",
+                "std::variant<int, double> [index 1] = {2.5}",
+                "std::variant<int, double> [index 0] = {2}",
+            ),
         );
         check(
             "{std::tuple containing = {[1] = 1, [2] = 2}, 7}",
@@ -301,7 +306,7 @@ mod tests {
         check(
             &format!("{{{without}, 2, 3}}"),
             &format!("{{{optional}, 2, 4}}"),
-            (2, "[0]", without, "{[contained value] = 1}"),
+            (2, "[0]", without, "1"),
         );
         check(
             "{a = 1, b = {x = 2}, c = 3}",

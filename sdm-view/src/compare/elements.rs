@@ -2,7 +2,7 @@
 
 use sdm_debug::quotes::bare;
 
-use super::parts::{self, Named, inside, named, parts, repeats};
+use super::parts::{self, Named, contained, inside, joint, named, parts, repeats};
 use super::rust::{self, Headed};
 use super::{is_fortran, path, text};
 
@@ -37,17 +37,29 @@ pub(super) fn of_variant(a: &Element, b: &Element) -> Option<[Vec<Element>; 2]> 
     if one?.name != other?.name {
         return None;
     }
-    let within = |of: &Element, headed: Headed<'_>| {
-        let (mut found, mut cut) = (Vec::new(), false);
-        let place = Position {
-            depth: of.path.matches(['.', '[']).count() + 1,
-            is_rust: true,
-        };
-        let form = Form::of_rust(headed);
-        parts_of(&form, &of.path, place, &mut found, &mut cut);
-        (!cut).then_some(found)
-    };
     Some([within(a, one?)?, within(b, other?)?])
+}
+
+/// The elements within a value of an enum of Rust; `None` if some are left out.
+fn within(of: &Element, headed: Headed<'_>) -> Option<Vec<Element>> {
+    let (mut found, mut cut) = (Vec::new(), false);
+    let place = Position {
+        depth: of.path.matches(['.', '[']).count() + 1,
+        is_rust: true,
+    };
+    let form = Form::of_rust(headed);
+    parts_of(&form, &of.path, place, &mut found, &mut cut);
+    (!cut).then_some(found)
+}
+
+/// The elements of a value, at any depth, where it is one of an enum of Rust; else the value itself.
+pub(super) fn opened(of: Element) -> Vec<Element> {
+    let headed = rust::headed(&of.value).filter(|it| it.is_variant);
+    let found = headed.and_then(|headed| within(&of, headed));
+    match found {
+        Some(found) => found.into_iter().flat_map(opened).collect(),
+        _ => vec![of],
+    }
 }
 
 /// The nesting depth of a part, and its language.
@@ -65,6 +77,8 @@ struct Form<'a> {
     /// The path of the part at an index of a value with a path.
     indexed: fn(&str, usize) -> String,
     is_fortran: bool,
+    /// The join with the path of the only part; `None` for a value that can have several.
+    joint: Option<&'static str>,
 }
 
 impl<'a> Form<'a> {
@@ -80,6 +94,7 @@ impl<'a> Form<'a> {
                 _ => path::indexed,
             },
             is_fortran,
+            joint: joint(text),
         })
     }
 
@@ -97,6 +112,7 @@ impl<'a> Form<'a> {
                 path::field
             },
             is_fortran: false,
+            joint: None,
         }
     }
 }
@@ -115,7 +131,7 @@ fn flatten(text: &str, path: String, place: Position, found: &mut Vec<Element>, 
         None => Form::of(text, is_rust),
     };
     let Some(form) = form.filter(|_| place.depth < DEPTH_MAX) else {
-        let value = text.to_owned();
+        let (path, value) = (path::whole(&path).to_owned(), text.to_owned());
         return found.push(Element { path, value });
     };
     let place = Position {
@@ -148,6 +164,11 @@ fn parts_of(
         };
         *cut |= more;
         if part.is_empty() {
+            continue;
+        }
+        if let Some(joint) = form.joint {
+            let path = path::whole(path).to_owned() + joint;
+            flatten(contained(part), path, place, found, cut);
             continue;
         }
         if let Some((name, value)) = (form.named)(part) {
@@ -184,6 +205,43 @@ fn parts_of(
             if own.is_empty() {
                 break;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names that the printers of C++'s library give to such values are no part of an expression.
+    #[test]
+    fn value_held_by_another_has_its_path() {
+        let shared =
+            "std::shared_ptr<P> (use count 1, weak count 0) = {get() = {x = 1, y = {2, 3}}}";
+        let map = format!("std::map with 1 element = {{[\"a\"] = {shared}}}");
+        for (text, paths) in [
+            (shared, "->x ->y[0] ->y[1]"),
+            (&map, "[\"a\"]->x [\"a\"]->y[0] [\"a\"]->y[1]"),
+            ("std::shared_ptr<P> (empty) = {get() = 0x0}", ""),
+            ("{u = std::unique_ptr<int> = {get() = 4}, z = 1}", ".u .z"),
+            ("std::unique_ptr<P> = {get() = {<B> = {x = 1}}}", "-><B>.x"),
+            (
+                "{std::optional<int [2]> = {[contained value] = {1, 2}}, std::optional<int [2]> [no contained value]}",
+                "[0][0] [0][1] [1]",
+            ),
+            ("{n = std::atomic<int> = { 4 }}", ".n"),
+            (
+                "{a = std::any containing P = {[contained value] = {x = 4}}}",
+                ".a.x",
+            ),
+            (
+                "{v = std::variant<int, std::string> [index 1] = {\"a = b\"}, z = 1}",
+                ".v .z",
+            ),
+        ] {
+            let (found, _) = elements(text);
+            let found: Vec<_> = found.into_iter().map(|it| it.path).collect();
+            assert_eq!(found.join(" "), paths, "{text}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use sdm_debug::quotes::bare;
 use sdm_debug::rules::{NumberArray, is_address};
 
+use super::elements::opened;
 use super::{Element, elements};
 
 /// A part of a value, by its path; the path is empty for the value itself.
@@ -12,12 +13,14 @@ pub enum NumericPart {
     Numbers(String),
     /// A pointer. Its target is unknown.
     Pointer(String),
+    /// A pointer to something with a name, such as a function or an array.
+    Named(String),
 }
 
 /// The parts of a printed value that may lead to numbers: arrays and pointers before single numbers.
 #[must_use]
 pub fn numeric_parts(text: &str) -> Vec<NumericPart> {
-    let (found, _) = elements(text);
+    let found = elements(text).0.into_iter().flat_map(opened);
     let (mut first, mut single) = (Vec::new(), Vec::new());
     for Element { path, value } in found {
         // Base classes, keys of maps and words of printers are no part of an expression.
@@ -26,8 +29,11 @@ pub fn numeric_parts(text: &str) -> Vec<NumericPart> {
         }
         let value = bare(&value);
         if is_address(value) {
-            if value != "0x0" && !value.contains(' ') {
-                first.push(NumericPart::Pointer(path));
+            match value.split_once(' ') {
+                None if value == "0x0" => {}
+                None => first.push(NumericPart::Pointer(path)),
+                Some((_, what)) if what.starts_with('<') => first.push(NumericPart::Named(path)),
+                Some(_) => {}
             }
         } else if NumberArray::parse(value).is_some() {
             let array = whole(&path);
@@ -62,6 +68,7 @@ mod tests {
     fn parts_with_numbers_are_found() {
         let check = |text: &str, expect: &[(bool, &str)]| {
             let part = |(is_pointer, path): &(bool, &str)| match is_pointer {
+                true if text.contains('<') => NumericPart::Named((*path).to_owned()),
                 true => NumericPart::Pointer((*path).to_owned()),
                 false => NumericPart::Numbers((*path).to_owned()),
             };
@@ -72,6 +79,11 @@ mod tests {
         check("0x7ff0", &[(true, "")]);
         check("0x0", &[]);
         check("0x7ff0 \"text\"", &[]);
+        check("0x7ff0 <grid>", &[(true, "")]);
+        check(
+            "l::List {head: o::Option::Some(m::N {at: 0x10}), len: 2}",
+            &[(true, ".head.0.at"), (false, ".len")],
+        );
         check("{rows = 2, d = 0x7ff0}", &[(true, ".d"), (false, ".rows")]);
         check("{m = {array = {1, 2}}}", &[(false, ".m.array")]);
         check("{a = {_M_elems = {1, 2}}}", &[(false, ".a")]);

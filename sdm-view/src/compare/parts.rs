@@ -24,6 +24,29 @@ pub(super) fn inside(text: &str) -> Option<&str> {
     (!what.contains(['{', '"', '\''])).then_some(inner)
 }
 
+/// The join of the path of a value of C++'s library with that of the only value in it: `->` for what a pointer points to.
+/// None for a value with other parts.
+pub(super) fn joint(text: &str) -> Option<&'static str> {
+    let (what, inner) = text.strip_prefix("std::")?.split_once(" = {")?;
+    let is_pointer = what.contains("_ptr<") || what.starts_with("optional<");
+    let is_one = inner.starts_with("get() = ")
+        || inner.starts_with(CONTAINED)
+        || what.starts_with("atomic<")
+        || what.starts_with("variant<");
+    let is_plain = !what.contains(['{', '"', '\'']);
+    (is_one && is_plain).then_some(if is_pointer { "->" } else { "" })
+}
+
+/// gdb's name for the value in a `std::optional` or `std::any`.
+const CONTAINED: &str = "[contained value] = ";
+
+/// The only value in a value that has a [`joint`], from its text within the brackets.
+pub(super) fn contained(inner: &str) -> &str {
+    let names = ["get() = ", CONTAINED];
+    let found = names.iter().find_map(|name| inner.strip_prefix(name));
+    found.unwrap_or(inner).trim()
+}
+
 /// Splits the elements of one level at commas, and without `is_rust` the rows of Fortran's arrays, which have none. A
 /// container has a prefix with commas of its own: `std::vector of length 2, capacity 4 = {1, 2}`.
 pub(super) fn parts(text: &str, is_rust: bool) -> Vec<String> {
@@ -36,7 +59,9 @@ pub(super) fn parts(text: &str, is_rust: bool) -> Vec<String> {
             '>' if is_rust && text[..at].ends_with('-') => {}
             '}' | ')' | ']' | '>' => {
                 depth = (depth - 1).max(0);
-                let is_row = matches!(c, ')' | '>') && text[at + 1..].starts_with(" (");
+                // Behind a type in `<>` a container can say more: `std::shared_ptr<int> (use count 1, weak count 0)`.
+                let is_end = c == ')' || c == '>' && text[..at].ends_with(" times");
+                let is_row = is_end && text[at + 1..].starts_with(" (");
                 if is_row && depth == 0 && !is_rust {
                     cuts.push(from..at + 1);
                     from = at + 1;

@@ -25,7 +25,24 @@ pub(super) fn subscripted(path: &str, index: usize) -> String {
 
 /// The path of an array's element in the other languages.
 pub(super) fn indexed(path: &str, index: usize) -> String {
-    format!("{path}[{index}]")
+    format!("{}[{index}]", whole(path))
+}
+
+/// The path without the `->` that only a member follows.
+pub(super) fn whole(path: &str) -> &str {
+    path.strip_suffix("->").unwrap_or(path)
+}
+
+/// The expression, in brackets where a path behind it would belong to a part of it only.
+#[must_use]
+pub fn grouped(expression: &str) -> String {
+    let is_name = |c: char| c.is_alphanumeric() || "_.:%[](),$".contains(c);
+    let compact = expression.replace("->", ".").replace(", ", ",");
+    let is_plain = compact.chars().all(is_name);
+    match is_plain && !expression.starts_with(['(', ':']) {
+        true => expression.to_owned(),
+        false => format!("({expression})"),
+    }
 }
 
 /// The path of a part of a tuple of Rust.
@@ -35,9 +52,10 @@ pub(super) fn field(path: &str, index: usize) -> String {
 
 /// The path of a member, whose name is in the form of C: `.w`.
 pub(super) fn member(path: &str, name: &str, is_fortran: bool) -> String {
-    match name.strip_prefix('.').filter(|_| is_fortran) {
-        Some(name) => format!("{path}%{name}"),
-        None => format!("{path}{name}"),
+    match name.strip_prefix('.') {
+        Some(name) if is_fortran => format!("{path}%{name}"),
+        Some(name) if path.ends_with("->") => format!("{path}{name}"),
+        _ => format!("{}{name}", whole(path)),
     }
 }
 
@@ -87,6 +105,21 @@ mod tests {
         let steps = steps(path);
         let text: String = steps.iter().map(|step| step.text(bounds)).collect();
         assert_eq!(text, expect, "{path}");
+    }
+
+    #[test]
+    fn expression_with_an_operator_is_grouped() {
+        for plain in ["p", "a.b->c[3]", "grid%rows(2)", "v(1:2, 2)", "$1"] {
+            assert_eq!(grouped(plain), plain);
+        }
+        for (expression, expect) in [
+            ("*p", "(*p)"),
+            ("a + 1", "(a + 1)"),
+            ("a-b", "(a-b)"),
+            ("*p@3", "(*p@3)"),
+        ] {
+            assert_eq!(grouped(expression), expect);
+        }
     }
 
     #[test]

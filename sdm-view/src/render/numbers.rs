@@ -5,7 +5,7 @@ use sdm_idset::IdSet;
 use sdm_text::{agree, counted, printable};
 
 use super::page::Page;
-use crate::compare::Comparison;
+use crate::compare::{Comparison, grouped};
 
 /// Maximum number of classes of values that are shown.
 const ROWS_MAX: usize = 16;
@@ -210,9 +210,10 @@ pub(super) fn comparison(page: &Page<'_>, found: &Comparison) -> Vec<String> {
             (_, "") if own.starts_with("...") => format!("{own}, not {reference}"),
             (_, "") => own,
             (all, path) => format!(
-                "{} of {all} elements {}, first {name}{path}: {own}, not {reference}",
+                "{} of {all} elements {}, first {}{path}: {own}, not {reference}",
                 other.count,
-                agree(other.count, "differs", "differ")
+                agree(other.count, "differs", "differ"),
+                grouped(&name),
             ),
         };
         let mark = page.few(other.tasks.len(), whole);

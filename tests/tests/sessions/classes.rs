@@ -143,20 +143,21 @@ fn smart_pointers_are_compared_by_their_objects() {
         run.program(&program, &[]).finish().code(code)
     };
     let rows = [
-        (
-            "own",
-            "1 of 2 elements differs, first own.get().id: 8, not 7",
-        ),
+        ("own", "1 of 2 elements differs, first own->id: 8, not 7"),
         (
             "shared",
-            "1 of 2 elements differs, first shared.get().id: 9, not 8",
+            "1 of 2 elements differs, first shared->id: 9, not 8",
         ),
-        ("base", "first base.get().more: 3, not 2"),
+        ("base", "first base->more: 3, not 2"),
         ("same", "the same on ranks 0-2 (3)"),
         ("none", "the same on ranks 0-2 (3)"),
-        ("wrapped", "first wrapped.get(): 4, not 3"),
-        ("list", "first list.next.get().n: 6, not 5"),
-        ("cells", "first cells[1].get().id: 3, not 2"),
+        (
+            "wrapped",
+            "rank 1: std::reference_wrapper<int> = {get() = 4}",
+        ),
+        ("list", "first list.next->n: 6, not 5"),
+        ("cells", "first cells[1]->id: 3, not 2"),
+        ("*&list", "first (*&list).next->n: 6, not 5"),
     ];
     let lines = rows.map(|(name, _)| format!("compare {name}"));
     let done = run(&lines.each_ref().map(String::as_str), 0);

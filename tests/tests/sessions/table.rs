@@ -251,8 +251,7 @@ fn check_rows(done: &Done, rows: &[Row]) {
     for (at, (expression, even, odd, differs)) in rows.iter().enumerate() {
         let print = format!("{}\n", both("", even, odd));
         done.expect(&format!("print {expression}"), &print);
-        let number = at + 1;
-        let display = format!("{number}: {expression} = ");
+        let display = format!("{}: {expression} = ", at + 1);
         done.expect_part(&format!("display {expression}"), &both(&display, even, odd));
         let outliers = format!("  ranks 0-1 (2): {even}\n  rank 2: {odd}  <-- 1 of 3\n");
         done.expect_part(&format!("outliers {expression}"), &outliers);
@@ -260,6 +259,7 @@ fn check_rows(done: &Done, rows: &[Row]) {
         done.expect_part(&line, &format!("{expression}: {even} on ranks 0-1 (2)\n"));
         let found = match differs.is_empty() {
             true => format!("\n  rank 2: {odd}  <-- 1 of 3\n"),
+            false if expression.starts_with('*') => format!(" first ({expression}){differs}  <-- "),
             false => format!(" first {expression}{differs}  <-- 1 of 3\n"),
         };
         done.expect_part(&line, &found);

@@ -88,13 +88,23 @@ fn pointer_is_no_number_and_its_target_is_named() {
 #[test]
 fn equal_addresses_are_not_taken_for_equal_numbers() {
     let place = Place::new();
-    let lines = ["compare first", "compare matrix", "compare text"];
+    let lines = [
+        "compare first",
+        "compare matrix",
+        "compare text",
+        "compare named",
+        "compare code",
+    ];
     let done = run(&place, &lines, 0);
     let note = "`first` has equal addresses; the memory at the address was not compared: `compare first[0:9]` compares it";
     done.expect_part("compare first", note);
     let note = "not compared: `compare matrix.storage.data[0:9]` compares it";
     done.expect_part("compare matrix", note);
-    assert!(!done.answer("compare text").contains("addresses"), "{done}");
+    let note = "not compared: `compare named[0:9]` compares it";
+    done.expect_part("compare named", note);
+    for line in ["compare text", "compare code"] {
+        assert!(!done.answer(line).contains("addresses"), "{done}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use sdm_debug::Reply;
 use sdm_debug::quotes::bare;
 use sdm_debug::rules::{NumberArray, is_address};
 use sdm_idset::IdSet;
-use sdm_view::compare::{self, NumericPart};
+use sdm_view::compare::{self, NumericPart, grouped};
 
 use super::fortran;
 use crate::shell::SessionHandle;
@@ -42,11 +42,13 @@ pub(super) async fn not_compared(
     (tasks, text): (&IdSet, &str),
 ) -> Option<String> {
     let parts = compare::numeric_parts(text);
-    let is_pointed = |part: &NumericPart| matches!(part, NumericPart::Pointer(_));
-    if !parts.iter().any(is_pointed) {
+    let is_pointed = |part: &NumericPart| !matches!(part, NumericPart::Numbers(_));
+    let may_be_code = |part: &NumericPart| !matches!(part, NumericPart::Pointer(_));
+    let is_unsure = parts.iter().all(may_be_code);
+    let part = tried(session, said, (tasks, expression), parts, is_pointed).await;
+    if is_unsure && part.is_none() {
         return None;
     }
-    let part = tried(session, said, (tasks, expression), parts, is_pointed).await;
     let how = part.map_or_else(String::new, |part| {
         format!(": `compare {part}` compares it")
     });
@@ -86,7 +88,7 @@ async fn tried(
     let one = tasks.first().map(IdSet::single)?;
     for part in parts.into_iter().filter(is_wanted).take(TRIES_MAX) {
         let (path, first, all) = match &part {
-            NumericPart::Pointer(path) => (path, "[0]", FIRST_TEN),
+            NumericPart::Pointer(path) | NumericPart::Named(path) => (path, "[0]", FIRST_TEN),
             NumericPart::Numbers(path) => (path, "", ""),
         };
         let path = fortran::path_in(session, said, expression, (&one, path)).await;
@@ -100,29 +102,4 @@ async fn tried(
         }
     }
     None
-}
-
-/// The expression, in brackets where an index behind it would belong to a part of it only.
-fn grouped(expression: &str) -> String {
-    let is_name = |c: char| c.is_alphanumeric() || "_.:%[]()->".contains(c);
-    let is_plain = expression.chars().all(is_name) && !expression.starts_with(['-', '(', ':']);
-    match is_plain {
-        true => expression.to_owned(),
-        false => format!("({expression})"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn expression_with_an_operator_is_grouped() {
-        for plain in ["p", "a.b->c[3]", "grid%rows(2)"] {
-            assert_eq!(grouped(plain), plain);
-        }
-        for (expression, expect) in [("*p", "(*p)"), ("a + 1", "(a + 1)"), ("*p@3", "(*p@3)")] {
-            assert_eq!(grouped(expression), expect);
-        }
-    }
 }
