@@ -301,6 +301,13 @@ pub(crate) fn plain_name(function: &str) -> &str {
     let Some(rest) = name.strip_prefix("__") else {
         return name;
     };
+    // These are documented with their underscores.
+    if ["cxa_", "asan_", "tsan_", "ubsan_"]
+        .iter()
+        .any(|it| rest.starts_with(it))
+    {
+        return name;
+    }
     let rest = rest.trim_start_matches('_');
     let rest = rest.strip_prefix("libc_").unwrap_or(rest);
     let rest = rest.strip_prefix("interceptor_").unwrap_or(rest);
@@ -351,7 +358,7 @@ mod tests {
         check("__strlen_evex", "strlen");
         check("__interceptor_memcpy", "memcpy");
         check("___interceptor_free", "free");
-        check("__asan::__asan_report_load4", "asan_report_load4");
+        check("__asan::__asan_report_load4", "__asan_report_load4");
         check("__", "__");
         check("é", "é");
         check("ñññññ", "ñññññ");

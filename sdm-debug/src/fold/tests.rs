@@ -482,8 +482,8 @@ fn statically_linked_clang_sanitizers_are_folded() {
             ("sum", ""),
             ("main", ""),
         ],
-        "main > sum > asan_report_load4",
-        Some((2, Some("asan_report_load4"))),
+        "main > sum > __asan_report_load4",
+        Some((2, Some("__asan_report_load4"))),
     );
     // The sanitizer's runtime starts the threads too.
     check(

@@ -54,7 +54,7 @@ fn core_refusal(command: &Command) -> Option<Failure> {
         Command::Call { .. } | Command::Return { .. } => Some(core_file::refusal("call")),
         Command::MemoryWrite { .. } => Some(core_file::refusal("write")),
         Command::Queues => Some(core_file::refusal("queues")),
-        command if command.is_run_control() => Some(core_file::refusal("run")),
+        command if command.is_run_control() => Some(core_file::refusal(command.name())),
         _ => None,
     }
 }

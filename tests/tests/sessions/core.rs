@@ -61,7 +61,7 @@ fn core_files_are_merged_by_rank_and_debugged() {
         "[@crashed] bt",
         "ranks 0-2 (3):\n#0  write_through (pointer=0x0)",
     );
-    done.expect_part("continue", "run: not possible with a core file");
+    done.expect_part("continue", "continue: not possible with a core file");
 }
 
 #[test]

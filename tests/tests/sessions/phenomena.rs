@@ -177,7 +177,7 @@ const LANGUAGES: &[Case] = &[
             ("print owned", "std::unique_ptr<int> = {get() = "),
             (
                 "continue",
-                "caught exception throw (2), in cxa_throw, called from parse () at ",
+                "caught exception throw (2), in __cxa_throw, called from parse () at ",
             ),
             ("print text", "ranks 0-1 (2): \"\"\n"),
             ("continue", "caught exception throw (2)"),
