@@ -262,7 +262,7 @@ impl Task {
                 Ok(Reply::Value(value(&text)))
             }
             Command::SetVariable { expression } => self.set_variable(scenario, id, expression),
-            Command::Console { line } => console(line),
+            Command::Console { line } => self.console(scenario, id, line),
             other => self.data(scenario, id, other),
         }
     }
@@ -322,7 +322,25 @@ impl Task {
         }
         Ok(Reply::Done)
     }
+
+    /// A line for gdb. The settings of `with` have no effect on the values here.
+    fn console(&self, scenario: &Scenario, id: TaskId, line: &str) -> Result<Reply, Failure> {
+        let line = match line.trim().starts_with("with ") {
+            true => line.rsplit(" -- ").next().unwrap_or(line),
+            false => line,
+        };
+        let (word, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+        match word.split('/').next() {
+            Some("echo") => Ok(Reply::Text(rest.to_owned())),
+            Some("output") => self.evaluate(scenario, id, rest).map(Reply::Text),
+            _ => {
+                let text = format!("Undefined command: \"{word}\".  Try \"help\".");
+                Err(Failure::new(FailureCode::Gdb, text))
+            }
+        }
+    }
 }
+
 /// A value that is not shortened.
 pub(super) fn value(text: &str) -> Value {
     Value {
@@ -337,16 +355,6 @@ pub(super) fn variables(pairs: &[(String, String)]) -> Vec<Variable> {
         value: value(text),
     };
     pairs.iter().map(variable).collect()
-}
-
-fn console(line: &str) -> Result<Reply, Failure> {
-    match line.trim().split_once(' ').unwrap_or((line.trim(), "")) {
-        ("echo", text) => Ok(Reply::Text(text.to_owned())),
-        (word, _) => {
-            let text = format!("Undefined command: \"{word}\".  Try \"help\".");
-            Err(Failure::new(FailureCode::Gdb, text))
-        }
-    }
 }
 
 pub(super) fn no_such(text: String) -> Failure {

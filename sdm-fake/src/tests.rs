@@ -407,6 +407,9 @@ fn frames_variables_and_breakpoints_are_emulated() {
         ask(Command::BreakDelete { number: 9 }),
         "no_such_thing: No breakpoint number 9."
     );
+    let line = "with print elements 9 -- with x 1 -- output/d level + 1".to_owned();
+    let plotted = ask(Command::Console { line });
+    assert!(plotted.starts_with("Text(\""), "{plotted}");
     let line = "frobnicate".to_owned();
     assert!(ask(Command::Console { line }).starts_with("gdb: Undefined command"));
     assert_eq!(ask(Command::Status), "Status(Stopped)");
