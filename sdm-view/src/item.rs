@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sdm_debug::event::{Phase, Stream};
 use sdm_debug::reply::{BreakpointPlace, Stop};
-use sdm_debug::rules::{Merged, Stacks, Stats, TotalUsage};
+use sdm_debug::rules::{Merged, Parsed, Stacks, Stats, TotalUsage};
 use sdm_debug::{Failure, Reply, TaskState};
 use sdm_diagnose::Diagnosis;
 use sdm_idset::IdSet;
@@ -299,8 +299,10 @@ pub struct Plot {
     /// Number of elements in a row, where all arrays have several dimensions and rows of the same length. None
     /// otherwise.
     pub row: Option<usize>,
-    /// The numbers of each line, including infinite ones and NaN; largest sets first.
-    pub lines: Vec<(IdSet, Vec<f64>)>,
+    /// The bounds of an array of Fortran as it is declared, or of a part of it: `0:4,2:5`. None for any other.
+    pub bounds: Option<String>,
+    /// The numbers of each line, including infinite ones and NaN; largest sets first. Integers are exact.
+    pub lines: Vec<(IdSet, Vec<Parsed>)>,
 }
 
 /// One row of `info sets`.

@@ -2,7 +2,17 @@
 
 import { format, runs } from './sets.js';
 
-const minus = (value, other) => (value === null || other === null || other === undefined ? null : value - other);
+// The nearest number to one that may be larger than those that are exact. Null stays so.
+export const near = (value) => (typeof value === 'bigint' ? Number(value) : value);
+
+function minus(value, other) {
+  if (value === null || other === null || other === undefined) return null;
+  if (Number.isInteger(near(value)) && Number.isInteger(near(other))) {
+    const rest = BigInt(value) - BigInt(other);
+    return BigInt(Number(rest)) === rest ? Number(rest) : rest;
+  }
+  return near(value) - near(other);
+}
 
 export const difference = (numbers, less) => numbers.map((value, at) => minus(value, less?.[at]));
 
@@ -47,11 +57,14 @@ export function whole(plot) {
 const counted = ({ first, step } = { first: 0, step: 1 }) => (at) => first + at * step;
 export const PLACES = { isFortran: false, rows: counted(), columns: counted() };
 
-// The indices of rows and of columns, as the slices of an expression say, and whether it is one of Fortran's, whose first index is
-// that of the columns.
-export function bounds(expression, { row, most }) {
+// The indices of rows and of columns, as the slices of an expression say, or the bounds of an array of Fortran, and whether it is one
+// of Fortran's, whose first index is that of the columns.
+export function bounds(expression, { row, most, given }) {
   const c = [...expression.matchAll(/\[\s*(-?\d+)\s*:\s*(-?\d+)\s*(?::\s*(\d+)\s*)?\]/g)];
-  const f = [...(/\(([^()]*:[^()]*)\)$/.exec(expression)?.[1] ?? '').matchAll(/(-?\d+)\s*:\s*(-?\d+)(?:\s*:\s*(\d+))?\s*(?=,|$)/g)];
+  const ranges = (text) => [...(text ?? '').matchAll(/(-?\d+)\s*:\s*(-?\d+)(?:\s*:\s*(\d+))?\s*(?=,|$)/g)];
+  const written = ranges(/\(([^()]*:[^()]*)\)$/.exec(expression)?.[1]);
+  const declared = ranges(given);
+  const f = written.length < declared.length ? declared : written;
   const isFortran = c.length === 0 && f.length > 0;
   const found = (isFortran ? f.toReversed() : c).map(([, first, last, step = 1]) => ({ first: Number(first), step: Number(step), length: Math.floor((last - first) / step) + 1 }));
   // A slice counts where it is as long as what it is to be the index of.

@@ -1,7 +1,7 @@
 // The prompt's own language, and what the session says as text.
 
 import { el, byId } from './dom.js';
-import { answer, complete, interrupt, on } from './link.js';
+import { answer, complete, interrupt, on, suspend } from './link.js';
 
 const ENTRIES_MAX = 500;
 const HISTORY_MAX = 200;
@@ -19,20 +19,35 @@ export function start() {
   const input = byId('command');
   const history = [];
   let at = 0;
+  // False while a command is waited for.
+  let isAsked = true;
+  let isQuestion = false;
   // The line up to the cursor for which no word was found: a further Tab leads on, as it does in an empty line.
   let isWhole = '';
 
-  function add(text, name) {
+  // What comes together is laid out once: a program may print thousands of lines a second.
+  let waiting = [];
+  function flush() {
     const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-    log.append(el('pre', { class: name }, text.replace(/\n$/, '')));
+    log.append(...waiting.map(([text, name]) => el('pre', { class: name }, text.replace(/\n$/, ''))));
+    waiting = [];
     while (log.childElementCount > ENTRIES_MAX) log.firstElementChild.remove();
     if (atEnd) log.scrollTop = log.scrollHeight;
   }
+  function add(text, name) {
+    waiting.push([text, name]);
+    if (waiting.length > ENTRIES_MAX) waiting.shift();
+    if (waiting.length === 1) setTimeout(flush);
+  }
 
   on('said', ({ text }) => add(text));
-  on('typed', ({ text }) => add(text, 'typed'));
+  on('typed', ({ text }) => add(isQuestion ? text.replace(/^\(sdm\) /, '') : text, 'typed'));
   on('left_out', () => add('(more was said than there is room for)', 'note'));
-  on('prompt', ({ text, question }) => {
+  on('prompt', ({ text, question, asked }) => {
+    isAsked = asked;
+    // A question is a part of what is said; other prompts are not.
+    if (question && !isQuestion) add(text, 'note');
+    isQuestion = question;
     byId('prompt').textContent = text.trim() || '(sdm)';
     input.classList.toggle('question', question);
   });
@@ -80,6 +95,9 @@ export function start() {
       event.preventDefault();
       input.value = '';
       interrupt();
+    } else if (event.key === 'z' && event.ctrlKey && !isAsked) {
+      event.preventDefault();
+      suspend();
     }
   });
 }

@@ -25,6 +25,10 @@ export function deliver(record) {
   for (const heard of listeners.get(record.kind) ?? []) heard(record);
 }
 
+// Integers that a number of JavaScript cannot hold are exact: few records have such digits.
+const exact = (_, value, context) => (Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source) ? BigInt(context.source) : value);
+const parse = (text) => JSON.parse(text, /\d{16}/.test(text) ? exact : undefined);
+
 function ask(request, values) {
   // A panel that is shown anew may get answers for the page before it.
   const id = crypto.randomUUID();
@@ -42,7 +46,7 @@ async function listen() {
   });
   for (let after = 0; ;) {
     const { last, records } = await ask('sdm/events', { after });
-    for (const record of records) deliver(JSON.parse(record));
+    for (const record of records) deliver(parse(record));
     after = last;
   }
 }
@@ -77,7 +81,7 @@ export function open(state, ended) {
     return end('The session is gone, or cannot be reached: load the page again to look for it.');
   };
   events.onmessage = ({ data }) => {
-    const record = JSON.parse(data);
+    const record = parse(data);
     deliver(record);
     if (record.kind === 'end') {
       events.close();

@@ -66,8 +66,8 @@ document.addEventListener('keydown', (event) => {
   event.preventDefault();
 });
 
-on('start', ({ program, tasks }) => {
-  const name = program[0]?.split('/').at(-1) ?? 'attached';
+on('start', ({ program, tasks, pids }) => {
+  const name = program[0]?.split('/').at(-1) ?? (pids[0] ? `attached to ${pids.length > 1 ? 'processes from ' : 'process '}${pids[0].pid}` : 'attached');
   byId('program').textContent = `${name}: ${label(tasks)}`;
   document.title = `${name} (${count(tasks)}) - sdm`;
 });

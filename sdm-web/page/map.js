@@ -13,10 +13,13 @@ const COLOURS = 8;
 const NUMBERS_MAX = 160;
 const HOSTS_MAX = 30;
 const HOST_WIDTH = 140;
+const STARTS_WIDTH = 48;
 
 let board = null;
 let sight = null;
 let values = null;
+// True if ranks have moved since the values came.
+let isOld = false;
 let nodes = null;
 let by = 'state';
 let order = 'rank';
@@ -175,13 +178,17 @@ function draw() {
   }
   // Neighbours of the same class are told apart.
   const between = cell > 4 ? el('path', { class: 'between', d: Array.from({ length: columns - 1 }, (_, at) => `M${((at + 1) * cell - 0.5).toFixed(2)} 0V${rows * cell}`).join('') }) : null;
+  // Of too many ranks for a number each, the first of a row is named.
+  const every = Math.ceil(12 / cell);
+  const firsts = numbers.length > 0 || grid.cells || rows < 2 ? [] : Array.from({ length: Math.ceil(rows / every) }, (_, at) => at * every).map((row) => [row, rankOf(row * columns)]).filter(([, rank]) => rank >= 0);
+  const starts = firsts.map(([row, rank]) => el('text', { class: 'host', x: columns * cell + 6, y: row * cell + Math.max(cell / 2 + 4, 10) }, rank));
   const hosts = grid.cells && nodes.length <= HOSTS_MAX;
   const names = hosts ? nodes.map(({ host }, at) => el('text', { class: 'host', x: columns * cell + 6, y: grid.starts[at] * cell + cell / 2 + 4 }, host)) : [];
-  fill(byId('mapcells'), el('path', { class: 'unknown', d: outline(board.all) }), cells, between ?? [], numbers, names,
+  fill(byId('mapcells'), el('path', { class: 'unknown', d: outline(board.all) }), cells, between ?? [], numbers, starts, names,
     el('path', { id: 'mapfocus', d: board.focus === board.all ? '' : outline(board.focus) }),
     el('path', { id: 'mapmark', d: '' }));
   const svg = byId('mapsvg');
-  const width = columns * cell + (hosts ? HOST_WIDTH : 0);
+  const width = columns * cell + (hosts ? HOST_WIDTH : starts.length > 0 ? STARTS_WIDTH : 0);
   svg.setAttribute('viewBox', `0 0 ${width} ${rows * cell}`);
   // Few ranks are not blown up.
   svg.setAttribute('width', width);
@@ -189,6 +196,7 @@ function draw() {
   fill(byId('maplegend'), [...shown, ...unknown].map(([text, tasks, colour]) => el('li', {},
     el('button', { type: 'button', onclick: () => line(`focus ${tasks}`) },
       el('span', { class: `swatch ${colour}`, 'aria-hidden': 'true' }), text, ' ', el('span', { class: 'tasks' }, label(tasks))))));
+  byId('map').classList.toggle('old', by === 'value' && isOld);
   drawMark();
 }
 
@@ -252,12 +260,13 @@ export function start() {
     event.preventDefault();
     event.stopPropagation();
   });
-  on('board', (record) => { board = record; draw(); });
+  on('board', (record) => { board = record; isOld ||= board.stale; draw(); });
   on('sight', (record) => { sight = record; if (by === 'place') draw(); });
   on('nodes', ({ rows }) => { nodes = rows.filter(({ tasks }) => tasks !== ''); draw(); });
   on('values', (record) => {
     if (/^\d+: /.test(record.expression)) return;
     values = { expression: record.expression, rows: record.values };
+    isOld = false;
     if (by === 'value') draw();
   });
 }

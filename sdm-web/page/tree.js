@@ -69,6 +69,8 @@ export function start() {
   let open = new Set();
   let all = 0;
   let shown = null;
+  // The stacks that the overview has sent, since ranks have moved.
+  let sighted = null;
   let before = new Map();
   let now = new Map();
   let current = '';
@@ -178,8 +180,17 @@ export function start() {
     act();
   });
 
-  on('board', (record) => { board = record; say(); });
-  on('sight', ({ stacks }) => draw(stacks));
+  on('board', (record) => {
+    board = record;
+    if (board.stale) sighted = null;
+    say();
+  });
+  on('sight', ({ stacks }) => {
+    // An answer of `stacks` is newer than the stacks that the overview had before it.
+    const text = JSON.stringify(stacks);
+    if (text !== sighted) draw(stacks);
+    sighted = text;
+  });
   on('answer', ({ classes }) => {
     const stacks = classes.find(({ type }) => type === 'stacks');
     if (stacks) draw(stacks);

@@ -1,6 +1,6 @@
 // What an expression is on the ranks: compared, alone, as numbers, and arrays as a line, a table and a heat map.
 
-import { PLACES, bounds, difference, parted, since, stitch, whole } from './arrays.js';
+import { PLACES, bounds, difference, near, parted, since, stitch, whole } from './arrays.js';
 import { el, byId, fill } from './dom.js';
 import { line, on } from './link.js';
 import { count, counted, label, nth, union, without } from './sets.js';
@@ -12,6 +12,8 @@ const LINES_MAX = 8;
 const CHOICES_MAX = 1000;
 const TEXT_MAX = 200;
 const ROWS_MAX = 200;
+const PLACE_MAX = 80;
+const EDGES_MAX = 13;
 const ANSWERS_MAX = 16;
 const ADDRESSES_MAX = 3;
 // The choice of what the same ranks had at the stop before.
@@ -29,7 +31,7 @@ const ASKED = [
 const focus = (tasks) => el('button', { type: 'button', onclick: () => line(`focus ${tasks}`) }, label(tasks));
 // What has no digits is called as `stats` and gdb call it.
 const odd = (value) => (Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf');
-const number = (value) => (!Number.isFinite(value) ? odd(value) : Number.isInteger(value) ? String(value) : value.toPrecision(5));
+const number = (value) => (typeof value === 'bigint' || Number.isInteger(value) ? String(value) : Number.isFinite(value) ? String(Number(value.toPrecision(5))) : odd(value));
 // Hundreds of digits are a power of ten.
 const brief = (text) => (text.length > 24 && Number.isFinite(Number(text)) ? String(Number(text)) : text);
 
@@ -41,7 +43,8 @@ function table(heads, rows, name) {
 
 let show = () => {};
 
-const cut = (text) => (text?.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)}...` : text);
+const verb = (tasks) => (count(tasks) === 1 ? 'has' : 'have');
+const cut = (text, most = TEXT_MAX) => (text?.length > most ? `${text.slice(0, most)}...` : text);
 
 // Rows of a value, what it was before, and ranks. Of many addresses, which differ between processes anyway, there is one row.
 function folded(values, earlier) {
@@ -53,10 +56,14 @@ function folded(values, earlier) {
 // What a value was, where it is another one now.
 const past = ({ value, had }) => (had === undefined || had === value ? '' : cut(had));
 
-function bars(counts, name) {
+// A bar for each number of values between two edges, which are named at the first and the last bar, or at all of few.
+function bars(counts, edge) {
   const most = Math.max(1, ...counts);
   const wide = WIDTH / counts.length;
-  return el('svg', { id: 'histogram', role: 'img', viewBox: `0 0 ${WIDTH} ${HEIGHT + 16}`, 'aria-label': `Histogram: ${counts.join(', ')}` },
+  const name = (at) => `from ${edge(at)} to ${edge(at + 1)}`;
+  const edges = upTo(counts.length + 1).filter((at, _, all) => all.length <= EDGES_MAX || at === 0 || at === counts.length);
+  return el('svg', { id: 'histogram', role: 'img', viewBox: `0 0 ${WIDTH} ${HEIGHT + 32}`, 'aria-label': `Histogram: ${counts.map((many, at) => `${name(at)}: ${many}`).join(', ')}` },
+    edges.map((at) => el('text', { x: at * wide, y: HEIGHT + 28, 'text-anchor': at === 0 ? 'start' : at === counts.length ? 'end' : 'middle' }, edge(at))),
     counts.map((many, at) => {
       const tall = (many / most) * HEIGHT;
       return el('g', {}, el('rect', { class: 'c0 class', x: at * wide + 1, y: HEIGHT - tall, width: Math.max(wide - 2, 1), height: tall }, el('title', {}, `${name(at)}: ${many}`)),
@@ -64,12 +71,14 @@ function bars(counts, name) {
     }));
 }
 
+const upTo = (most) => Array.from({ length: most }, (_, at) => at);
 const range = (all) => all.reduce(([a, b], value) => (Number.isFinite(value) ? [Math.min(a, value), Math.max(b, value)] : [a, b]), [Infinity, -Infinity]);
 // From 0 to 1. By halves, as the range itself may be too large for a number.
 const share = (value, low, high) => (value / 2 - low / 2) / (high / 2 - low / 2 || 1);
 const swatch = (colour) => el('span', { class: `swatch ${colour}`, 'aria-hidden': 'true' });
 
-function lines({ expression, over }, rows) {
+function lines({ expression, over }, exact) {
+  const rows = exact.map((row) => ({ ...row, numbers: row.numbers.map(near) }));
   const [low, high] = range(rows.flatMap(({ numbers }) => numbers));
   const most = Math.max(...rows.map(({ numbers }) => numbers.length), 2);
   const x = (at) => (at / (most - 1)) * WIDTH;
@@ -95,7 +104,8 @@ function lines({ expression, over }, rows) {
 
 // Cells from the lowest (dark) to the highest, a path for each step of colour. A class is a row of them; of an array of
 // several dimensions it is a block.
-function heat({ expression }, rows, columns, from) {
+function heat({ expression }, exact, columns, from) {
+  const rows = exact.map((row) => ({ ...row, numbers: row.numbers.map(near) }));
   const [low, high] = range(rows.flatMap(({ numbers }) => numbers));
   const most = Math.max(...rows.map(({ numbers }) => numbers.length));
   if (!(low <= high) || rows.length * most > CELLS_MAX) return el('p', { class: 'note' }, 'There is no room for a heat map.');
@@ -126,9 +136,9 @@ function heat({ expression }, rows, columns, from) {
     const to = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
     const [left, top] = [Math.floor(to.x / across), Math.floor(to.y / down)];
     const [row, column] = [Math.floor((to.y - top * down - gap) / high_cell), Math.floor((to.x - left * across) / cell)];
-    const found = rows[top * beside + left];
+    const found = exact[top * beside + left];
     const value = row >= 0 && column < wide ? found?.numbers[row * wide + column] : undefined;
-    if (value !== undefined) here.textContent = `${label(found.owners ? `${found.owners[row * wide + column]}` : found.tasks)}, ${columns > 0 ? `row ${from.rows(row)}, column ${from.columns(column)}` : `element ${from.rows(column)}`}: ${value === null ? 'no number' : Number.isFinite(value) ? value : odd(value)}`;
+    if (value !== undefined) here.textContent = `${label(found.owners ? `${found.owners[row * wide + column]}` : found.tasks)}, ${columns > 0 ? `row ${from.rows(row)}, column ${from.columns(column)}` : `element ${from.rows(column)}`}: ${value === null ? 'no number' : Number.isFinite(near(value)) ? value : odd(value)}`;
   } }, d.map((path, step) => (path ? el('path', { class: `heat ${HEATS[step]}`, d: path }) : null)),
   gap ? rows.map(({ tasks }, block) => el('text', { x: (block % beside) * across, y: Math.floor(block / beside) * down + 13 }, label(tasks))) : []);
   return [svg, scale, here];
@@ -141,20 +151,19 @@ function chosen(plot, before) {
   const less = plot.lines.find(({ tasks }) => tasks === byId('less').value);
   if (byId('less').value === BEFORE) rows = since(plot, rows, before);
   else if (less) rows = rows.map((row) => ({ ...row, numbers: difference(row.numbers, less.numbers) }));
-  const columns = Number(byId('columns').value) || 0;
+  const amount = (id) => Number(byId(id).value);
+  const columns = amount('columns');
   if (byId('stitch').value === '' || plot.over === 'ranks' || rows.length === 0) return { rows, columns };
-  const number = (id, least) => Math.max(Math.floor(Number(byId(id).value)) || 0, least);
-  const one = stitch(rows, { columns, isDown: byId('stitch').value === 'columns', line: number('line-length', 1), ghosts: number('ghosts', 0), most: CELLS_MAX });
-  if (one?.row.numbers.length === 0) return { rows: [], columns, note: `Nothing is left of the arrays without ${counted(number('ghosts', 0), 'ghost')} at each edge.` };
+  const one = stitch(rows, { columns, isDown: byId('stitch').value === 'columns', line: amount('line-length'), ghosts: amount('ghosts'), most: CELLS_MAX });
+  if (one?.row.numbers.length === 0) return { rows: [], columns, note: `Nothing is left of the arrays without ${counted(amount('ghosts'), 'ghost')} at each edge.` };
   return one ? { rows: [one.row], columns: one.columns, isStitched: true } : { rows, columns, note: 'There is no room for the arrays of all ranks as one.' };
 }
 
 const cell = (value) => (value === null || value === undefined ? '-' : number(value));
-const upTo = (most) => Array.from({ length: most }, (_, at) => at);
 
 // Saves rows of cells under the name of an expression.
 function save(name, rows) {
-  const quoted = (it) => (typeof it === 'number' ? (Number.isFinite(it) ? it : odd(it)) : it === null || it === undefined ? '' : `"${it.replaceAll('"', '""')}"`);
+  const quoted = (it) => (typeof it === 'bigint' ? it : typeof it === 'number' ? (Number.isFinite(it) ? it : odd(it)) : it === null || it === undefined ? '' : `"${it.replaceAll('"', '""')}"`);
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([rows.map((row) => row.map(quoted).join(',')).join('\n'), '\n'], { type: 'text/csv' }));
   link.download = `${name.replaceAll(/[^\w.-]+/g, '_').slice(0, 60)}.csv`;
@@ -175,7 +184,7 @@ function drawPlot(plot, before) {
   const most = Math.max(...rows.map(({ numbers }) => numbers.length), 0);
   if (most === 0) return show(title, el('p', { class: 'note' }, note ?? 'There is no number.'));
   const own = columns === (plot.row ?? 0) && !isStitched && plot.over !== 'ranks';
-  const from = own ? bounds(plot.expression, { row: columns, most }) : PLACES;
+  const from = own ? bounds(plot.expression, { row: columns, most, given: plot.bounds }) : PLACES;
   const first = rows.slice(0, LINES_MAX);
   const isTable = columns > 0 && rows.length === 1;
   const pair = (i, j) => (from.isFortran ? `(${j},${i})` : `[${i}][${j}]`);
@@ -228,7 +237,11 @@ export function start() {
   };
   const input = el('input', { id: 'expression', size: 14, autocomplete: 'off', spellcheck: 'false' });
   const choice = (id, name) => el('span', { class: 'pair' }, el('label', { for: id }, name), el('select', { id, onchange: again }));
-  const amount = (id, name, least) => el('span', { class: 'pair' }, el('label', { for: id }, name), el('input', { id, type: 'number', min: least, value: least, onchange: again }));
+  const amount = (id, name, least) => el('span', { class: 'pair' }, el('label', { for: id }, name), el('input', { id, type: 'number', min: least, value: least, onchange: ({ target }) => {
+    // What is no such number becomes the nearest one, as it is used.
+    target.value = Math.max(Math.floor(Number(target.value)) || 0, least);
+    again();
+  } }));
   const parts = el('p', { id: 'parts' }, choice('of', 'Of'), choice('less', 'less'), amount('columns', 'Columns', 0),
     el('span', { class: 'pair' }, choice('stitch', 'Ranks'), amount('line-length', 'of', 1)), amount('ghosts', 'Ghosts', 0));
   const form = el('form', { id: 'valuesform' }, el('label', { for: 'expression' }, 'Expression'), input,
@@ -243,6 +256,7 @@ export function start() {
   show = (title, ...found) => {
     parts.hidden = last === null;
     pending = null;
+    byId('shown').classList.remove('old');
     fill(byId('shown'), el('h3', {}, title), found.flat(2).filter(Boolean));
   };
   const answer = (...found) => {
@@ -289,17 +303,21 @@ export function start() {
       [focus(row.tasks), el('span', { class: 'share' }, el('span', { class: 'bar', 'width%': (row.count / all) * 100 })), cut(row.value), ...(before ? [cut(row.had) ?? '-'] : [])])));
   });
   on('comparison', ({ expression, reference, value, others }) => answer(expression,
-    el('p', {}, focus(reference), ` ${count(reference) === 1 ? 'has' : 'have'} ${cut(value)}`),
-    table(['ranks', 'differ in', 'first difference', 'most have', 'these have'], others.map((other) =>
+    el('p', {}, focus(reference), ` ${verb(reference)} ${cut(value)}`),
+    table(['ranks', 'differ in', 'first difference', `${label(reference)} ${verb(reference)}`, 'these have'], others.map((other) =>
       [focus(other.tasks), `${other.differing} of ${other.of}`, `${expression}${other.path}`, cut(other.reference) ?? '-', cut(other.value) ?? '-']))));
-  // A sum in another order of the ranks differs in its last digits.
-  const rounded = (value) => (typeof value === 'number' ? Number(value.toPrecision(12)) : value);
+  // A sum in another order of the ranks differs in its last digits: where digits are cut, a power of ten says so.
+  const rounded = (value) => {
+    if (typeof value !== 'number' || Number.isSafeInteger(value)) return value;
+    const text = value.toPrecision(12);
+    return text.includes('e+') ? text.replace(/\.?0*e/, 'e') : Number(text);
+  };
   on('stats', ({ expression, count: all, min, max, mean, stddev, sum, histogram, nan, inf, minus_inf: minus }) => {
     // By shares of the ends, as the range itself may be too large for a number.
     const edge = (at) => number(histogram.low * (1 - at / histogram.counts.length) + histogram.high * (at / histogram.counts.length));
     const rows = [['min', min && brief(`${min.value}`), min?.on.tasks && focus(min.on.tasks)], ['max', max && brief(`${max.value}`), max?.on.tasks && focus(max.on.tasks)], ['mean', rounded(mean), null], ['stddev', rounded(stddev), null], ['sum', rounded(sum), null],
       ...[['nan', nan], ['inf', inf], ['-inf', minus]].filter(([, it]) => it?.count).map(([name, it]) => [name, it.count, it.tasks && focus(it.tasks)])];
-    answer(expression, histogram ? bars(histogram.counts, (at) => `from ${edge(at)} to ${edge(at + 1)}`) : null,
+    answer(expression, histogram ? bars(histogram.counts, edge) : null,
       el('p', { class: 'note' }, `${counted(all, 'number')}${histogram ? `, the bars from ${number(histogram.low)} to ${number(histogram.high)}` : ''}`), table(['', 'value', 'ranks'], rows.filter(([, value]) => value !== null && value !== undefined)));
   });
   on('stop', () => { isMoved = true; });
@@ -326,7 +344,7 @@ export function start() {
   // The frame that is selected on these ranks, as `up` and `frame` name it.
   const framed = (tasks) => {
     const those = sight.frames.filter((it) => without(tasks, [it.tasks]) !== union([tasks]));
-    return those.length === 1 ? `: #${those[0].level} ${those[0].place}` : those.length > 1 ? ` in ${those.length} frames` : '';
+    return those.length === 1 ? `: #${those[0].level} ${cut(those[0].place, PLACE_MAX)}` : those.length > 1 ? ` in ${those.length} frames` : '';
   };
   // Ranks in other functions have other variables: those of the same ranks stand together, and whose they are is said.
   const groups = (title, all, before, isFramed) => {
@@ -354,7 +372,8 @@ export function start() {
     drawSight();
     follow();
   });
-  on('board', ({ focus: tasks }) => {
+  on('board', ({ focus: tasks, stale }) => {
+    if (stale) byId('shown').classList.add('old');
     const had = whom;
     // In the form in which sets are joined here.
     whom = union([tasks]);

@@ -12,10 +12,10 @@ const EDGES_MAX = 40;
 
 const short = (text, most) => (text.length > most ? `${text.slice(0, most - 3)}...` : text);
 
-// The call, and the place in the program that it was called from, each a line of a box.
+// The call or signal, and the place in the program that it was called from or came at, each a line of a box.
 const parts = (what) => {
-  const [, call, place] = /^(.*?)(?:, called from (.*?))?(?:;.*)?$/s.exec(what);
-  return [call, place].filter(Boolean);
+  const [, call, from, at] = /^(?:stopped, and about to end: )?(.*?)(?:, called from (.*?)|, (\S+ \(.*?\) at .*?))?(?:;.*)?$/s.exec(what);
+  return [call, from ?? at].filter(Boolean);
 };
 
 // The step as `diagnose` begins its answer.
@@ -57,17 +57,26 @@ function layout(loops, rest) {
   return { places, height };
 }
 
-// From the edge of one box to that of another.
-function arrow([x1, y1], [x2, y2]) {
+// From the edge of one box to that of another, around those between, where there is a way.
+function arrow([x1, y1], [x2, y2], between) {
   const [dx, dy] = [x2 - x1, y2 - y1];
   const part = Math.min(BOX / 2 / Math.max(Math.abs(dx), 1e-6), TALL / 2 / Math.max(Math.abs(dy), 1e-6), 0.45);
-  // To the right of its way, so that two that wait for each other have an arrow each.
-  const bend = Math.min(18, Math.hypot(dx, dy) / 8);
   const [ax, ay, bx, by] = [x1 + dx * part, y1 + dy * part, x2 - dx * part, y2 - dy * part];
   const long = Math.hypot(dx, dy) || 1;
-  const [mx, my] = [(ax + bx) / 2 - (dy / long) * bend, (ay + by) / 2 + (dx / long) * bend];
+  const control = (bend) => [(ax + bx) / 2 - (dy / long) * bend, (ay + by) / 2 + (dx / long) * bend];
+  const isFree = (bend) => [0.2, 0.35, 0.5, 0.65, 0.8].every((t) => {
+    const [mx, my] = control(bend);
+    const on = (a, m, b) => (1 - t) ** 2 * a + 2 * t * (1 - t) * m + t ** 2 * b;
+    return between.every(([x, y]) => Math.abs(on(ax, mx, bx) - x) > BOX / 2 || Math.abs(on(ay, my, by) - y) > TALL / 2);
+  });
+  // To the right of its way, so that two that wait for each other have an arrow each.
+  const least = Math.min(18, long / 8);
+  const bend = [least, BOX / 2, -BOX / 2, BOX, -BOX, 1.5 * BOX, -1.5 * BOX].find(isFree) ?? least;
+  const [mx, my] = control(bend);
+  // A far control point is beside the line.
+  const [tx, ty] = bend === least ? [mx, my] : [(ax + 2 * mx + bx) / 4, (ay + 2 * my + by) / 4];
   const n = (value) => value.toFixed(1);
-  return { d: `M${n(ax)} ${n(ay)}Q${n(mx)} ${n(my)} ${n(bx)} ${n(by)}`, x: n(mx), y: n(my) };
+  return { d: `M${n(ax)} ${n(ay)}Q${n(mx)} ${n(my)} ${n(bx)} ${n(by)}`, x: n(tx), y: n(ty) };
 }
 
 // From a box back to it: some of its ranks wait for others of them.
@@ -86,7 +95,7 @@ function draw({ conclusion, graph, circle, findings, step, suspects, held_up_by:
   const { places, height } = layout(loops, nodes.filter((node) => !next.has(node)));
   const arrows = edges.map((edge) => {
     const [from, to] = [nodes[edge.from], nodes[edge.to]];
-    const { d, x, y } = from === to ? within(places.get(from)) : arrow(places.get(from), places.get(to));
+    const { d, x, y } = from === to ? within(places.get(from)) : arrow(places.get(from), places.get(to), nodes.filter((node) => node !== from && node !== to).map((node) => places.get(node)));
     const text = from === to ? `${label(from.tasks)} for one another: ${from.what}` : `${label(from.tasks)} for ${label(to.tasks)}: ${from.what}`;
     return el('g', { class: isOnCircle(edge) ? 'wait circle' : 'wait' },
       el('path', { d }, el('title', {}, text)), edge.waits > 1 ? el('text', { x, y }, `${edge.waits} waits`) : null);
@@ -101,6 +110,7 @@ function draw({ conclusion, graph, circle, findings, step, suspects, held_up_by:
   });
   const head = el('defs', {}, ['arrow', 'arrowcircle'].map((id, at) =>
     el('marker', { id, viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7 - 3 * at, markerHeight: 7 - 3 * at, orient: 'auto' }, el('path', { d: 'M0 0L8 4L0 8z' }))));
+  byId('waits').classList.remove('old');
   fill(byId('waits'),
     el('p', { class: `verdict ${/^\w+$/.test(step) ? step : ''}` }, whose, conclusion),
     nodes.length ? walk(el('svg', { id: 'waitssvg', role: 'group', 'aria-label': `Who waits for whom: ${conclusion}`, viewBox: `0 0 ${WIDTH} ${height}` }, head, arrows, boxes), boxes) : null,
@@ -116,4 +126,5 @@ function draw({ conclusion, graph, circle, findings, step, suspects, held_up_by:
 export function start() {
   fill(byId('waits'), el('p', { class: 'note' }, 'Diagnose shows who waits for whom.'));
   on('diagnosis', draw);
+  on('board', ({ stale }) => { if (stale) byId('waits').classList.add('old'); });
 }

@@ -42,6 +42,7 @@ const CHANGES: &[&str] = &[
     "break",
     "call",
     "catch",
+    "clear",
     "commands",
     "condition",
     "continue",

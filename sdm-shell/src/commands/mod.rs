@@ -101,6 +101,8 @@ pub enum UserCommand {
     Undisplay(Vec<u32>),
     /// `gcore FILE`: writes a core file of each task.
     Dump(String),
+    /// `clear LOCATION`: deletes the breakpoints at a location.
+    Clear(String),
     /// `delete [N...]`. Without numbers: all breakpoints.
     Delete(Vec<u32>),
     /// `enable [N...]`, `disable [N...]`. Without numbers: all breakpoints.

@@ -20,7 +20,7 @@ pub fn is_command(word: &str) -> bool {
 const GDB_SCREEN: [&str; 6] = ["fs", "layout", "refresh", "winheight", "winwidth", "ws"];
 
 /// Commands of gdb 13 to 18 that SDM does not take over and that need no terminal, with their usual abbreviations.
-const GDB_OWN: [&str; 101] = [
+const GDB_OWN: [&str; 100] = [
     "add-auto-load-safe-path",
     "add-auto-load-scripts-directory",
     "add-inferior",
@@ -33,7 +33,6 @@ const GDB_OWN: [&str; 101] = [
     "bookmark",
     "break-range",
     "checkpoint",
-    "clear",
     "clone-inferior",
     "compare-sections",
     "compile",
@@ -255,7 +254,7 @@ mod tests {
 
     #[test]
     fn error_for_a_gdb_only_command_suggests_the_gdb_prefix() {
-        for word in ["clear", "maint", "dprintf", "checkp", "py", "set-var"] {
+        for word in ["tstart", "maint", "dprintf", "checkp", "py", "set-var"] {
             let error = find(word, 0).unwrap_err().message;
             let expected =
                 format!("\"{word}\" is a command of gdb's own: write \"gdb {word} ...\".");

@@ -3,6 +3,7 @@
 use sdm_debug::command::{BreakSpec, PointSpec};
 use sdm_debug::{Command, Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
+use sdm_text::printable;
 use sdm_view::item::{Gathered, Item};
 use sdm_view::render::Names;
 
@@ -256,6 +257,23 @@ pub(super) async fn delete_breakpoints(
         }
         verdict = one;
         session.show(&Item::Answer(open.gathered));
+    }
+    verdict
+}
+
+/// Carries out `clear LOCATION`: deletes the breakpoints there, and names them as gdb does.
+pub(super) async fn clear(session: &SessionHandle, said: &Invocation<'_>, place: &str) -> Verdict {
+    let numbers = session.read(|model| model.breaks.at(place));
+    if numbers.is_empty() {
+        return session.complain(
+            format!("No breakpoint at {}.", printable(place.as_bytes())),
+            "`info breakpoints` lists them; `delete N` deletes one by its number",
+        );
+    }
+    let verdict = delete_breakpoints(session, said, &numbers).await;
+    if verdict == Verdict::Done {
+        let numbers: Vec<_> = numbers.iter().map(u32::to_string).collect();
+        session.say(&format!("deleted: breakpoint {}", numbers.join(", ")));
     }
     verdict
 }

@@ -83,7 +83,6 @@ impl EmbeddedShell {
             open.run_end = RunEnd::Hidden;
             open.before = model.note_run(to, &Command::Continue);
             model.open.insert(id, open);
-            model.glance.changes += 1;
         });
     }
 

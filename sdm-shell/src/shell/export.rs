@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use sdm_debug::Reply;
-use sdm_debug::rules::{NumberArray, Parsed};
+use sdm_debug::rules::NumberArray;
 use sdm_idset::{IdSet, TaskId};
 use sdm_text::printable;
 use sdm_view::item::{Gathered, Item, Plot};
@@ -85,27 +85,34 @@ pub(super) async fn plot(
         Err(verdict) => return verdict,
     };
     let over_ranks = arrays.values().all(|array| array.shape.is_empty());
+    let row = row_of(&arrays);
+    let bounds = match over_ranks {
+        true => None,
+        false => fortran_bounds(session, said, &arrays, expression).await,
+    };
     let lines = match over_ranks {
         true => {
             let tasks = arrays.keys().copied().collect();
-            vec![(tasks, arrays.values().flat_map(floats_of).collect())]
+            let elements = arrays.into_values().flat_map(|array| array.elements);
+            vec![(tasks, elements.collect())]
         }
         false => {
-            let mut classes: Vec<(IdSet, &NumberArray)> = Vec::new();
-            for (task, array) in &arrays {
-                sdm_view::coalesce::join(&mut classes, &IdSet::single(*task), array);
+            let mut classes: Vec<(IdSet, NumberArray)> = Vec::new();
+            for (task, array) in arrays {
+                sdm_view::coalesce::join(&mut classes, &IdSet::single(task), array);
             }
             classes.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
             classes
                 .into_iter()
-                .map(|(tasks, array)| (tasks, floats_of(array)))
+                .map(|(tasks, array)| (tasks, array.elements))
                 .collect()
         }
     };
     session.show(&Item::Plot(Plot {
         expression: expression.to_owned(),
         over_ranks,
-        row: row_of(&arrays),
+        row,
+        bounds,
         lines,
     }));
     verdict
@@ -119,6 +126,29 @@ fn row_of(arrays: &Arrays) -> Option<usize> {
     });
     let first = rows.next()??;
     rows.all(|row| row == Some(first)).then_some(first)
+}
+
+/// The bounds of an array of Fortran, as the type of the expression has them. None for any other array.
+async fn fortran_bounds(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    arrays: &Arrays,
+    expression: &str,
+) -> Option<String> {
+    let one = arrays.keys().next().map(|task| IdSet::single(*task))?;
+    let line = format!("whatis {expression}");
+    let printed = ask::printed(session, said.line, &one, line).await?;
+    let (_, bounds) = printed.trim_end().strip_suffix(')')?.rsplit_once(" (")?;
+    let dimension = |it: &str| match it.split_once(':') {
+        Some((low, high)) => {
+            low.parse::<i64>().ok()?;
+            high.parse::<i64>().ok()?;
+            Some(it.to_owned())
+        }
+        None => it.parse::<i64>().ok().map(|high| format!("1:{high}")),
+    };
+    let all: Option<Vec<_>> = bounds.split(',').map(|it| dimension(it.trim())).collect();
+    all.map(|all| all.join(","))
 }
 
 /// True for an expression whose numbers are of the type `float`, or `real(4)` in Fortran.
@@ -138,14 +168,6 @@ async fn is_single(
     let printed = printed.unwrap_or_default();
     let mut words = printed.split_whitespace();
     words.any(|word| matches!(word, "float" | "real(kind=4)" | "real*4"))
-}
-
-fn floats_of(array: &NumberArray) -> Vec<f64> {
-    array
-        .elements
-        .iter()
-        .map(|it: &Parsed| it.to_f64())
-        .collect()
 }
 
 /// The numbers of the tasks. Tasks with non-numeric answers are reported and left out. That no task has numbers is an

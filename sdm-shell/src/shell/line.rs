@@ -34,8 +34,13 @@ pub(super) async fn execute(session: &SessionHandle, line: &str, depth: u32) -> 
     execute_parsed(session, line, parsed, depth).await
 }
 
-/// Handles a line that answers a question.
+/// Handles a line that answers a question. Another line is no answer: the question is asked again.
 async fn answer(session: &SessionHandle, question: Question, line: &str) -> Verdict {
+    if !question.is_answer(line) {
+        session.say(question.wanted());
+        session.edit(|model| model.dialogue.question = Some(question));
+        return Verdict::Done;
+    }
     match question {
         Question::Quit => rerun::answer_quit(session, line),
         Question::Rerun(again) => rerun::answer_rerun(session, again, line).await,
@@ -120,6 +125,7 @@ pub(super) async fn carry_out(
         }
         C::Ignore { number, count } => breakpoints::set_ignore(session, said, number, count).await,
         C::Commands(numbers) => breakpoints::begin_commands(session, &numbers),
+        C::Clear(place) => breakpoints::clear(session, said, &place).await,
         C::Delete(numbers) => breakpoints::delete_breakpoints(session, said, &numbers).await,
         C::Enable { numbers, enabled } => {
             breakpoints::enable_breakpoints(session, said, &numbers, enabled).await

@@ -97,20 +97,19 @@ async fn sight(session: &SessionHandle) -> Sight {
     let (free, spec) = session.read(|model| model.without_gdb(&model.all.difference(&silent)));
     let focus = session.read(|model| model.sets.focus.intersection(&standing));
     let mut sight = Sight::default();
-    let looked = Command::Look(LookSpec {
+    let look = LookSpec {
         pids: spec.pids,
         full: false,
         probe: None,
-    });
-    let stacks = [
-        (&standing, Command::Stacks { full: false }),
-        (&free, looked),
-    ];
-    let stacks = stacks
-        .into_iter()
-        .filter(|(tasks, _)| !tasks.is_empty())
-        .map(|(tasks, command)| session.send(SAID, tasks, &command));
-    let stacks: Vec<_> = stacks.collect();
+    };
+    let send =
+        |tasks: &IdSet, command| (!tasks.is_empty()).then(|| session.send(SAID, tasks, &command));
+    let stacks = send(&standing, Command::Stacks { full: false });
+    let (moves, looked) = looked(session, &free);
+    let look = match looked {
+        Some(_) => None,
+        None => send(&free, Command::Look(look)),
+    };
     if focus.is_empty() && !free.is_empty() {
         NOT_ATTACHED.clone_into(&mut sight.missing);
     }
@@ -129,8 +128,14 @@ async fn sight(session: &SessionHandle) -> Sight {
         }
     }
     let mut seen = Gathered::default();
-    for id in stacks {
+    if let Some(id) = stacks {
         seen.absorb(answer(session, id).await.unwrap_or_default());
+    }
+    seen.absorb(looked.unwrap_or_default());
+    if let Some(id) = look {
+        let found = answer(session, id).await.unwrap_or_default();
+        session.edit(|model| model.glance.looked = Some((moves, found.clone())));
+        seen.absorb(found);
     }
     sight.stacks = seen.stacks();
     let mut answers = Vec::new();
@@ -152,6 +157,17 @@ async fn sight(session: &SessionHandle) -> Sight {
         sight.source = source(session, &sight.frames).await;
     }
     sight
+}
+
+/// The number of task moves, and the stacks of ranks without a gdb that were queried since the last move. A query stops
+/// these ranks: one is enough until ranks have moved.
+fn looked(session: &SessionHandle, free: &IdSet) -> (u64, Option<Gathered>) {
+    session.read(|model| {
+        let moves = model.tasks.moves();
+        let known = model.glance.looked.as_ref();
+        let known = known.filter(|(at, found)| *at == moves && found.to == *free);
+        (moves, known.map(|(_, found)| found.clone()))
+    })
 }
 
 /// Waits for the answer to a command that was sent. None if the command is no longer in progress.

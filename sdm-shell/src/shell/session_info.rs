@@ -65,7 +65,7 @@ fn nodes(session: &SessionHandle, members: &[SessionMember]) -> Vec<NodeRow> {
         .map(|(host, (servers, tasks))| NodeRow {
             host: host.to_owned(),
             servers,
-            states: session.read(|model| model.tasks.summary(&tasks)),
+            states: session.read(|model| model.tasks.summary(&tasks, &model.job.unattached)),
             tasks,
         })
         .collect();

@@ -1,6 +1,6 @@
 //! Records about the session, and about values over all tasks.
 
-use sdm_debug::rules::{Extreme, Number, Stats, TotalUsage, Who};
+use sdm_debug::rules::{Extreme, Number, Parsed, Stats, TotalUsage, Who};
 use sdm_idset::IdSet;
 use serde_json::{Value, json};
 
@@ -150,13 +150,20 @@ fn stats(expression: &str, tasks: &IdSet, stats: &Stats) -> Value {
 
 /// The record of `plot`. Infinite numbers and NaN are null.
 fn plot(plot: &Plot) -> Value {
-    let line = |(tasks, values): &(IdSet, Vec<f64>)| {
-        let odd = values.iter().enumerate().filter(|(_, it)| !it.is_finite());
-        let odd = odd.map(|(at, it)| json!({ "at": at, "value": it.to_string().to_lowercase() }));
+    let line = |(tasks, values): &(IdSet, Vec<Parsed>)| {
+        let odd = values.iter().enumerate().filter_map(|(at, it)| {
+            let value = match it {
+                Parsed::Finite(_) => return None,
+                Parsed::NotANumber => "nan",
+                Parsed::InfiniteUp => "inf",
+                Parsed::InfiniteDown => "-inf",
+            };
+            Some(json!({ "at": at, "value": value }))
+        });
         json!({
             "tasks": set(tasks),
             "count": tasks.len(),
-            "numbers": values,
+            "numbers": values.iter().map(number).collect::<Vec<_>>(),
             "not_finite": odd.collect::<Vec<_>>(),
         })
     };
@@ -164,8 +171,19 @@ fn plot(plot: &Plot) -> Value {
         "expression": plot.expression,
         "over": if plot.over_ranks { "ranks" } else { "elements" },
         "row": plot.row,
+        "bounds": plot.bounds,
         "lines": plot.lines.iter().map(line).collect::<Vec<_>>(),
     })
+}
+
+/// An integer as it is, if JSON's library has it: of 64 bits. Null for an infinite number and NaN.
+fn number(parsed: &Parsed) -> Value {
+    if let Parsed::Finite(Number::Int(int)) = parsed
+        && let Some(exact) = serde_json::Number::from_i128(*int)
+    {
+        return exact.into();
+    }
+    parsed.to_f64().into()
 }
 
 fn extreme(extreme: &Extreme) -> Value {

@@ -42,11 +42,14 @@ pub(super) fn lines(page: &Page<'_>, found: &Diagnosis) -> Vec<String> {
             counted(rest.len(), "more group")
         ));
     }
-    lines.push(style.faint(&format!(
-        "({} in {:.1} s; the ranks ran between the samples)",
-        counted(found.samples, "sample"),
-        found.span.as_secs_f64()
-    )));
+    // Ranks that were stopped before the diagnosis have no samples.
+    if found.samples > 0 {
+        lines.push(style.faint(&format!(
+            "({} in {:.1} s; the ranks ran between the samples)",
+            counted(found.samples, "sample"),
+            found.span.as_secs_f64()
+        )));
+    }
     lines
 }
 

@@ -20,7 +20,7 @@ const LINES_MAX: usize = 12;
 pub(super) fn lines(page: &Page<'_>, plot: &Plot) -> Vec<String> {
     let name = printable(plot.expression.as_bytes());
     let numbers = || plot.lines.iter().flat_map(|(_, numbers)| numbers);
-    let finite = || numbers().copied().filter(|number| number.is_finite());
+    let finite = || numbers().map(|it| it.to_f64()).filter(|it| it.is_finite());
     let low = finite().fold(f64::INFINITY, f64::min);
     let high = finite().fold(f64::NEG_INFINITY, f64::max);
     let count = plot.lines.iter().map(|(_, numbers)| numbers.len()).max();
@@ -38,7 +38,8 @@ pub(super) fn lines(page: &Page<'_>, plot: &Plot) -> Vec<String> {
         let label = page.label(tasks);
         let width = page.style.width.unwrap_or(WIDTH);
         let room = width.saturating_sub(columns(&label) + "  : ".len());
-        let line = line(numbers, (low, high), room.max(WIDTH_MIN));
+        let numbers: Vec<f64> = numbers.iter().map(|it| it.to_f64()).collect();
+        let line = line(&numbers, (low, high), room.max(WIDTH_MIN));
         lines.push(format!("  {}: {line}", page.style.label(&label)));
     }
     if !rest.is_empty() {
@@ -79,9 +80,15 @@ fn level_of(share: f64) -> char {
 
 #[cfg(test)]
 mod tests {
+    use sdm_debug::rules::{Number, Parsed};
+
     use super::*;
     use crate::render::label::Names;
     use crate::render::style::Style;
+
+    fn int(value: i128) -> Parsed {
+        Parsed::Finite(Number::Int(value))
+    }
 
     #[test]
     fn numbers_are_plotted_on_one_scale() {
@@ -89,9 +96,13 @@ mod tests {
             expression: "cell[0:7]".to_owned(),
             over_ranks: false,
             row: None,
+            bounds: None,
             lines: vec![
-                ("0-2".parse().unwrap(), (0..8).map(f64::from).collect()),
-                ("3".parse().unwrap(), vec![7.0, f64::NAN, 0.0]),
+                ("0-2".parse().unwrap(), (0..8).map(int).collect()),
+                (
+                    "3".parse().unwrap(),
+                    vec![int(7), Parsed::NotANumber, int(0)],
+                ),
             ],
         };
         let page = Page {

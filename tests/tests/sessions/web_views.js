@@ -219,6 +219,8 @@
   // A line of the session's text is one line of the console.
   const log = document.getElementById('log');
   for (let at = 0; at < 60; at += 1) deliver({ kind: 'said', text: long(72) });
+  // The console is filled once for what comes together.
+  await new Promise((done) => setTimeout(done));
   equal('height of a line', new Set([...log.children].slice(-60).map((it) => Math.round(it.getBoundingClientRect().height))).size === 1 && log.lastChild.getBoundingClientRect().height < 30, true);
   deliver({ kind: 'comparison', expression: 'part', reference: '0', value: '1', others: [{ tasks: '1', differing: 1, of: 4, path: '.rank', reference: '0', value: '1' }] });
   equal('difference', cells('#shown tr')[1], ['rank 1', '1 of 4', 'part.rank', '0', '1']);

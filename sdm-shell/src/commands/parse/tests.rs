@@ -85,6 +85,14 @@ fn breakpoints_have_locations_and_conditions() {
     check("tb main", expect("main", None, true));
     check("delete 1 3-5", C::Delete(vec![1, 3, 4, 5]));
     check("d", C::Delete(vec![]));
+    check("clear halo.c:40", C::Clear("halo.c:40".to_owned()));
+    check_error("clear", Some(5), "expected a function or FILE:LINE");
+    check_error(
+        "gdb del 1",
+        Some(9),
+        "the breakpoints are sdm's: write `del 1`",
+    );
+    check_error("gdb clear main", Some(14), "write `clear main` without `gdb`");
     check(
         "disable 2",
         C::Enable {
@@ -333,6 +341,7 @@ fn breakpoint_commands_are_formatted_as_parsed() {
 fn all_resuming_commands_of_gdb_are_parsed() {
     let place = "halo.c:40".to_owned();
     check("until", run(Command::Until { location: None }, false));
+    check("u", run(Command::Until { location: None }, false));
     let location = Some(place.clone());
     check("until halo.c:40", run(Command::Until { location }, false));
     let location = place.clone();

@@ -42,6 +42,18 @@ pub(super) const COMMANDS: &[Spec] = &[
         ..PLAIN
     },
     Spec {
+        name: "clear",
+        usage: "clear LOCATION",
+        what: "deletes the breakpoints at a location",
+        more: "clear exchange: those in this function\nclear halo.c:40",
+        completes: Completes::Program,
+        parse: |name, rest| match rest.take_rest() {
+            "" => Err(rest.error(format!("{name}: expected a function or FILE:LINE"))),
+            place => Ok(C::Clear(place.to_owned())),
+        },
+        ..PLAIN
+    },
+    Spec {
         name: "commands",
         usage: "commands [N...]",
         what: "gives gdb commands to run at a breakpoint",

@@ -162,7 +162,6 @@ pub(super) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "up",
-        short: &["u"],
         usage: "up [N]",
         what: "selects the next outer frame (the caller)",
         repeats: true,

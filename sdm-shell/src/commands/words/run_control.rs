@@ -176,6 +176,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "until",
+        short: &["u"],
         usage: "until [LOCATION] [&]",
         what: "runs past the current line, or to a location",
         completes: Completes::Program,

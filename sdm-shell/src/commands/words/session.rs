@@ -51,6 +51,9 @@ pub(super) const COMMANDS: &[Spec] = &[
         completes: Completes::Program,
         parse: |name, rest| match rest.take_rest() {
             "" => Err(rest.error(format!("{name}: expected a command for gdb"))),
+            line if deletes_breakpoints(line) => Err(rest.error(format!(
+                "{name}: the breakpoints are sdm's: write `{line}` without `{name}`"
+            ))),
             line => Ok(C::Ask(Command::Console {
                 line: line.to_owned(),
             })),
@@ -186,4 +189,15 @@ fn unescaped(text: &str) -> String {
     }
     let line = plain.strip_suffix('\n').map(str::to_owned);
     line.unwrap_or(plain)
+}
+
+/// True for a command of gdb that deletes breakpoints, which SDM would still list.
+fn deletes_breakpoints(line: &str) -> bool {
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let other = ["bookmark", "checkpoint", "display", "mem", "tvariable"];
+    match word {
+        "clear" => true,
+        "d" | "del" | "delete" => !other.iter().any(|it| rest.trim_start().starts_with(it)),
+        _ => false,
+    }
 }

@@ -79,6 +79,36 @@ impl Breaks {
         self.rows.iter_mut().find(|row| row.number == number)
     }
 
+    /// The breakpoints at a location: as it was entered, the name of a function, or `FILE:LINE`.
+    pub(crate) fn at(&self, place: &str) -> Vec<u32> {
+        let is_at = |row: &&BreakRow| {
+            let is_here = |(function, file, line): &(String, String, u32)| {
+                let name = function.split(['(', '<']).next().unwrap_or_default();
+                let full = format!("{file}:{line}");
+                let is_line = full
+                    .strip_suffix(place)
+                    .is_some_and(|it| it.is_empty() || it.ends_with('/'));
+                [function.as_str(), name].contains(&place) || is_line && place.contains(':')
+            };
+            row.location == place || row.places.iter().any(is_here)
+        };
+        self.rows
+            .iter()
+            .filter(is_at)
+            .map(|row| row.number)
+            .collect()
+    }
+
+    /// True if the commands of the breakpoint begin with `silent`.
+    pub(crate) fn is_silent(&self, number: u32) -> bool {
+        let row = self.rows.iter().find(|row| row.number == number);
+        row.is_some_and(|row| {
+            row.commands
+                .first()
+                .is_some_and(|line| line.trim() == "silent")
+        })
+    }
+
     /// True for a watchpoint.
     pub(crate) fn is_watchpoint(&self, number: u32) -> bool {
         matches!(self.points.get(&number), Some(PointSpec::Watch(_)))
@@ -288,6 +318,35 @@ mod tests {
             .map(|(n, set)| format!("{n}: {set}"))
             .collect();
         assert_eq!(text, ["1: 2", "2: 3", "100: 0-1"]);
+    }
+
+    #[test]
+    fn breakpoints_at_a_location_are_found() {
+        let mut breaks = Breaks::default();
+        for (number, location) in [(1, "exchange"), (2, "halo.c:40"), (3, "*0x40")] {
+            let point = PointSpec::Break(sdm_debug::command::BreakSpec {
+                location: location.to_owned(),
+                ..Default::default()
+            });
+            breaks.add(number, point, "0-3".parse().unwrap());
+        }
+        let place = |number, function: &str, line| BreakpointPlace {
+            number,
+            pending: false,
+            places: vec![(function.to_owned(), "/src/halo.c".to_owned(), line)],
+        };
+        breaks.placed(&place(1, "exchange(int)", 31), &"0-3".parse().unwrap());
+        breaks.placed(&place(2, "exchange(int)", 40), &"0-3".parse().unwrap());
+        for (said, numbers) in [
+            ("exchange", &[1, 2][..]),
+            ("halo.c:40", &[2]),
+            ("halo.c:31", &[1]),
+            ("lo.c:31", &[]),
+            ("*0x40", &[3]),
+            ("31", &[]),
+        ] {
+            assert_eq!(breaks.at(said), numbers, "{said}");
+        }
     }
 
     #[test]

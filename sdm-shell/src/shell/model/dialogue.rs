@@ -53,6 +53,23 @@ pub(crate) enum Question {
 }
 
 impl Question {
+    /// True for a line that answers the question. An empty one is the answer that loses nothing.
+    pub(crate) fn is_answer(&self, line: &str) -> bool {
+        match line.trim().to_ascii_lowercase().as_str() {
+            "" | "y" | "yes" | "n" | "no" => true,
+            "d" | "detach" => *self == Self::Quit,
+            _ => false,
+        }
+    }
+
+    /// The request for an answer, after a line that is none.
+    pub(crate) fn wanted(&self) -> &'static str {
+        match self {
+            Self::Quit => "Please answer y, n or detach.",
+            _ => "Please answer y or n.",
+        }
+    }
+
     /// The text of the question, in a session with this number of live tasks.
     pub(crate) fn text(&self, tasks: u64) -> String {
         let ranks = counted(tasks, "rank");

@@ -33,7 +33,7 @@ use open_commands::OpenCommands;
 use output::Output;
 use sdm_debug::EndPolicy;
 use sdm_idset::IdSet;
-use sdm_view::item::Item;
+use sdm_view::item::{Gathered, Item};
 use sdm_view::overview::Sight;
 use sets::Sets;
 use tasks::TaskTable;
@@ -151,6 +151,9 @@ pub(crate) struct LastView {
     /// The result of the last query, and the number of task moves that it is of. None before the first result.
     pub(crate) sight: Arc<Sight>,
     pub(crate) known: Option<u64>,
+    /// The last stacks of all ranks without a gdb, and the number of task moves that they are of. None before the
+    /// first ones.
+    pub(crate) looked: Option<(u64, Gathered)>,
 }
 
 /// Requests from outside the session that are not handled yet.
@@ -288,14 +291,17 @@ impl Model {
 
     /// Remembers the parts of a shown item that later commands refer to: `@1`, `more`.
     pub(crate) fn note_shown(&mut self, item: &Item) {
-        match item {
-            Item::Answer(gathered) => self.sets.note_classes(gathered.classes()),
-            Item::Whole(item) => {
-                if let Item::Answer(gathered) = &**item {
-                    self.sets.note_classes(gathered.classes());
-                }
+        let whole = match item {
+            Item::Whole(whole) => &**whole,
+            item => item,
+        };
+        if let Item::Answer(gathered) = whole {
+            self.sets.note_classes(gathered.classes());
+            // The overview shows the newest stacks of all ranks without a gdb.
+            let (free, _) = self.without_gdb(&self.all);
+            if gathered.to == free && gathered.stacks().is_some() {
+                self.glance.looked = Some((self.tasks.moves(), gathered.clone()));
             }
-            _ => {}
         }
         if matches!(item, Item::Answer(_) | Item::Ranks(_)) {
             self.dialogue.last_answer = Some(item.clone());
@@ -340,13 +346,7 @@ impl Model {
         } else {
             sdm_idset::set_text(focus, 24)
         };
-        let left = focus.difference(&self.job.unattached);
-        let unattached = focus.len() - left.len();
-        let mut states = self.tasks.summary(&left);
-        if unattached > 0 {
-            let gap = if states.is_empty() { "" } else { ", " };
-            states = format!("{unattached} not attached{gap}{states}");
-        }
+        let states = self.tasks.summary(focus, &self.job.unattached);
         format!("[{who}: {states}] (sdm) ")
     }
 }

@@ -245,8 +245,9 @@ impl TaskTable {
         rows
     }
 
-    /// The numbers of tasks in each state, for the prompt: `7 stopped, 1 running`.
-    pub(crate) fn summary(&self, among: &IdSet) -> String {
+    /// The numbers of tasks in each state, for the prompt: `7 stopped, 1 running`. `unattached` has the tasks without
+    /// gdb.
+    pub(crate) fn summary(&self, among: &IdSet, unattached: &IdSet) -> String {
         let mut counts: Vec<(&'static str, u64)> = Vec::new();
         let mut add = |word, count| {
             if count == 0 {
@@ -260,7 +261,9 @@ impl TaskTable {
         let all_lost = self.lost();
         for row in self.rows_of(among) {
             let lost = row.tasks.intersection(&all_lost).len();
-            add(row.state.name(), row.tasks.len() - lost);
+            let free = row.tasks.difference(&all_lost).intersection(unattached);
+            add(row.state.name(), row.tasks.len() - lost - free.len());
+            add("not attached", free.len());
             add("lost", lost);
         }
         counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -296,7 +299,7 @@ mod tests {
         };
         assert_eq!([0, 1, 2, 3].map(health), [None, None, None, Some("lost")]);
         assert_eq!(
-            table.summary(&all),
+            table.summary(&all, &IdSet::new()),
             "1 running, 1 lost, 1 exited, 1 signalled"
         );
     }
@@ -308,7 +311,10 @@ mod tests {
         table.set(&all, TaskState::Stopped, None);
         table.set(&"3,5".parse().unwrap(), TaskState::Running, None);
         table.mark_lost(&"7".parse().unwrap());
-        assert_eq!(table.summary(&all), "5 stopped, 2 running, 1 lost");
+        assert_eq!(
+            table.summary(&all, &IdSet::new()),
+            "5 stopped, 2 running, 1 lost"
+        );
         assert_eq!(table.running().to_string(), "3,5");
         assert_eq!(table.live().to_string(), "0-6");
         let rows = table.rank_rows(&all, &IdSet::new());

@@ -10,9 +10,12 @@ use crate::shell::model::dialogue::{Confirm, Question};
 #[test]
 fn empty_line_repeats_and_quit_asks_only_at_the_prompt() {
     let respond = || one_runs_on(Vec::new());
-    let lines = ["print x", "", "quit", "n", "quit", "detach", "never"];
+    let lines = [
+        "print x", "", "quit", "other", "n", "quit", "detach", "never",
+    ];
     let asked = run((2, 80), prompt(), &lines, respond());
     assert_eq!(asked.sent, ["0-1 start", "0-1 print", "0-1 print"]);
+    assert!(asked.screen.contains("Please answer y, n or detach.\n"));
     assert!(asked.screen.contains("not ended\n"));
     assert_eq!(asked.ending.policy, EndPolicy::Detach);
     let script = run(

@@ -10,7 +10,7 @@ use sdm_view::item::{Item, View};
 use sdm_view::overview::Overview;
 
 use super::fake::*;
-use crate::{Control, LineSource, Options, ScriptLine};
+use crate::{Control, LineSource, Options, Script, ScriptLine};
 
 /// Notes of each state that is shown whether it is stale, and whether it has stacks.
 #[derive(Clone, Default)]
@@ -31,6 +31,49 @@ impl View for Boards {
         let shown = (board.is_stale, board.sight.stacks.is_some());
         self.0.borrow_mut().push(shown);
     }
+}
+
+/// Notes the running tasks of each state that is shown.
+#[derive(Clone, Default)]
+struct RunningSets(Rc<RefCell<Vec<String>>>);
+
+impl View for RunningSets {
+    fn show(&mut self, _at: Duration, _item: &Item) {}
+
+    fn status(&mut self, _line: Option<&str>) {}
+
+    fn pass(&mut self, _stderr: bool, _bytes: &[u8]) {}
+
+    fn wants_board(&self) -> bool {
+        true
+    }
+
+    fn show_board(&mut self, board: &Overview) {
+        self.0.borrow_mut().push(board.running.to_string());
+    }
+}
+
+#[test]
+fn ranks_run_in_the_view_while_a_command_is_waited_for() {
+    let respond: Responder = Box::new(|id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        // They run on: the wait is given up.
+        Command::Continue => vec![(5000, Said::Control(Control::Interrupt))],
+        _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
+    });
+    let boards = RunningSets::default();
+    let shown = Box::new(boards.clone());
+    let text = "[1-3] continue".to_owned();
+    let line = ScriptLine {
+        text,
+        origin: "-c 1".to_owned(),
+    };
+    act_in(shown, 4, Options::default(), respond, |shell, controls| {
+        shell.start(vec![(set("0-3"), StartSpec::default())]);
+        shell.run_lines(&mut Script::new(vec![line], controls))
+    });
+    let seen = boards.0.take();
+    assert!(seen.contains(&"1-3".to_owned()), "{seen:?}");
 }
 
 /// A line source without lines: the test gives them itself.

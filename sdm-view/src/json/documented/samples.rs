@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use sdm_debug::Reply;
 use sdm_debug::event::Stream;
 use sdm_debug::reply::{
     Access, Backtrace, BreakpointPlace, CatchHit, Frame, FrameView, Library, SignalView,
     StackFrame, Stop, StopReason, TaskStacks, ThreadView, Value as Shown, Variable, WatchHit,
 };
-use sdm_debug::rules::{Bins, Extreme, Histogram, Number, Stats, TotalUsage, Who};
-use sdm_debug::{Failure, FailureCode, TaskState};
+use sdm_debug::rules::{Bins, Extreme, Histogram, Number, Parsed, Stats, TotalUsage, Who};
+use sdm_debug::{Failure, FailureCode, Reply, TaskState};
 use sdm_diagnose::{Cause, Diagnosis, Finding, Guilty, Kind, Step, WaitGraph};
 use sdm_idset::{IdSet, TaskId};
 
@@ -406,11 +405,13 @@ fn tables() -> Vec<Item> {
 }
 
 fn plot(row: Option<usize>) -> Item {
+    let odd = vec![Parsed::NotANumber, Parsed::InfiniteUp, Parsed::InfiniteDown];
     Item::Plot(Plot {
         expression: text("x"),
         over_ranks: row.is_none(),
         row,
-        lines: vec![(some(), vec![1.0, f64::NAN, f64::INFINITY, -f64::INFINITY])],
+        bounds: row.map(|_| text("0:4,2:5")),
+        lines: vec![(some(), odd)],
     })
 }
 

@@ -154,12 +154,16 @@ pub(super) fn diagnosis(page: &mut String, report: &Report) {
         }
         page.push_str("</li>\n");
     }
-    put!(
-        page,
-        "</ul>\n<p class=\"note\">{} samples in {:.1} s; the ranks ran between the samples.</p>\n</section>\n",
-        found.samples,
-        found.span.as_secs_f64(),
-    );
+    page.push_str("</ul>\n");
+    if found.samples > 0 {
+        put!(
+            page,
+            "<p class=\"note\">{} in {:.1} s; the ranks ran between the samples.</p>\n",
+            counted(found.samples, "sample"),
+            found.span.as_secs_f64(),
+        );
+    }
+    page.push_str("</section>\n");
 }
 
 /// Writes the call stacks of all tasks as rows.
