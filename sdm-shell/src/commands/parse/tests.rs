@@ -92,7 +92,11 @@ fn breakpoints_have_locations_and_conditions() {
         Some(9),
         "the breakpoints are sdm's: write `del 1`",
     );
-    check_error("gdb clear main", Some(14), "write `clear main` without `gdb`");
+    check_error(
+        "gdb clear main",
+        Some(14),
+        "write `clear main` without `gdb`",
+    );
     check(
         "disable 2",
         C::Enable {
