@@ -33,7 +33,7 @@ pub enum By {
 pub struct Job<'a> {
     /// The program.
     pub program: &'a Path,
-    /// Its argument.
+    /// The program's argument.
     pub argument: &'a str,
     /// Location of the breakpoint: `FILE:LINE`.
     pub place: &'a str,

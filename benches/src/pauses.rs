@@ -74,7 +74,7 @@ impl Pauses {
         Ok(pids.into_iter().map(u32::cast_signed).collect())
     }
 
-    /// The longest pause of each rank while `what` runs.
+    /// Runs `what`. Returns its result, and the longest pause of each rank meanwhile.
     ///
     /// # Errors
     /// `what` fails, or a rank does not sleep any more.

@@ -129,7 +129,8 @@ pub struct Submission {
     pub is_mpi: bool,
     /// True if the job is to start held by a debugger.
     pub debug: bool,
-    /// The debugger that starts the program, with the debugger's own arguments; SDM is used if the list is empty.
+    /// The debugger that starts the program, with its own arguments. If the list is empty and `debug` is set, SDM is
+    /// used.
     pub debugger: Vec<String>,
 }
 

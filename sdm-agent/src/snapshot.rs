@@ -79,7 +79,7 @@ impl Job {
         state(&self.attributes)
     }
 
-    /// Sets the state of the job to unknown, with the reason.
+    /// Sets the states of the job and of its processes that have not ended to unknown, with the reason.
     pub(crate) fn set_unknown(&mut self, why: &str) {
         set_state(&mut self.attributes, states::Job::Unknown);
         set(&mut self.attributes, id::JOB_STATUS_MESSAGE, why);

@@ -21,7 +21,7 @@ use sdm_runtime::wire::event::Event;
 use sdm_runtime::wire::{Dialect, IdForm};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Ids are machine, node, queue, job, processes.
+/// Id of the job. Ids are given out in this order: machine, node, queue, job, processes.
 const JOB: u32 = 1004;
 const PROCESSES: usize = 50_000;
 

@@ -51,7 +51,7 @@ pub(crate) trait Seized {
     /// Passes on the started gdb, or the reason why there is none.
     fn take_gdb(&mut self, now: Instant, gdb: Result<GdbChild, Failure>);
 
-    /// Has the program's parent release it for an inspection, or seize it again.
+    /// Has the program's parent release it for an inspection, seize it again, hold its threads, or resume them.
     fn ask_parent(&mut self, order: Order);
 }
 

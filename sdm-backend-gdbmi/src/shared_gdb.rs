@@ -1,7 +1,7 @@
 //! One gdb for many attached tasks: less time and memory than a gdb for each.
 //!
 //! Each task has a driver of its own, which knows that the gdb has other tasks too. This module replaces the tokens of
-//! commands. It routes answers by their token, and notifications by their thread or inferior.
+//! commands. It routes answers by their token, and notifications by their thread, inferior or breakpoint.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::{OwnedFd, RawFd};
@@ -64,7 +64,7 @@ pub(crate) struct SharedGdb {
 struct SharingTask {
     task: TaskId,
     driver: Driver,
-    /// The attached process; `None` once gdb has detached from it.
+    /// The attached process; `None` once gdb has detached from it, or gdb or the process has ended.
     held: Option<Held>,
     /// True if the task is counted in `missable_count`.
     is_missable: bool,

@@ -36,7 +36,7 @@ pub(crate) fn lets_go(command: &Command) -> bool {
     )
 }
 
-/// One task, from its start or attach to the end of its gdb.
+/// One task, from its start or attach until its gdb has ended, its output is read, and a detached program has ended.
 pub(crate) struct Task {
     id: TaskId,
     driver: Driver,
@@ -53,7 +53,7 @@ pub(crate) struct Task {
     /// The program that this process started, so that it can be killed as a last resort; `None` for other programs.
     started: Option<Identity>,
     attached: bool,
-    /// The process to which gdb attaches; `None` for other tasks, and after gdb has detached.
+    /// The process to which gdb attaches; `None` for other tasks, and once the process or gdb has ended or detached.
     held: Option<Held>,
     pulse: LivenessTimer,
     /// The processor binding of the program, shared by gdb until it has started the program; `None` if none.

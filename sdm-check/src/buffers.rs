@@ -240,7 +240,8 @@ fn blocks(name: &str, buffer: &str) -> &'static str {
     }
 }
 
-/// The buffer of a collective operation that is significant at fewer ranks than the other one.
+/// The buffer of a collective operation that is significant at fewer ranks than the other one; `recvbuf` if neither
+/// is.
 fn significant_side(name: &str) -> &'static str {
     match plain(name).as_str() {
         "scatter" => "sendbuf",

@@ -63,7 +63,8 @@ pub struct Source {
 /// missing. `before_compiling` is called where the compiler is to run, which may take long on a busy machine.
 ///
 /// # Errors
-/// There is no compiler, the compiler fails, or other users can change the cache.
+/// There is no compiler, the compiler fails, other users can change the cache, or the loader cannot load from its path:
+/// the path contains blanks, colons or dollars.
 pub fn library(mpi: &Source, before_compiling: impl FnOnce()) -> Result<PathBuf, LibraryError> {
     let folder = cache()?;
     let bytes = folder.as_os_str().as_encoded_bytes();

@@ -1,5 +1,5 @@
-//! Generates the C statements that record messages, and collective calls on windows and files. The name of the function
-//! and its parameters determine them.
+//! Generates the C statements that record messages, collective calls on windows and files, and the memory of
+//! nonblocking operations. The name of the function and its parameters determine them.
 
 use sdm_mpi::usage::{FILE_COLLECTIVES, OBJECT_COLLECTIVES, UNMATCHED};
 
@@ -31,8 +31,8 @@ enum Kind {
     Prepared,
 }
 
-/// The C statements before and after a call, which record the message that it sends or receives. Empty for other
-/// functions.
+/// The C statements before and after a call. They record the messages that it sends or receives, and the memory of a
+/// nonblocking operation. Empty for other functions.
 pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
     let name = function.name.as_str();
     let has = |wanted: &str| function.names().any(|it| it == wanted);
@@ -198,8 +198,8 @@ fn pairs(number: usize, function: &Prototype) -> Option<String> {
     })
 }
 
-/// The statement that records the memory of a nonblocking operation, which must not change before the operation
-/// completes. Empty for other functions.
+/// The statement that records the memory of a nonblocking operation or split collective call, which must not change
+/// before its end. For the end of a split call, the statement that checks the memory. Empty for other functions.
 fn opened(function: &Prototype) -> String {
     let has = |wanted: &str| function.names().any(|it| it == wanted);
     let name = function.name.as_str();

@@ -1,4 +1,4 @@
-//! Starts a gdb for a program, such that the program finds the same environment as without SDM.
+//! Starts a program, with a gdb or without one, such that the program finds the same environment as without SDM.
 
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};

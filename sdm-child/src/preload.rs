@@ -144,7 +144,8 @@ fn restoring(user: Option<&OsStr>) -> OsString {
     }
 }
 
-/// True if gdb cannot set the variable to exactly this value, as it strips blanks at a line's ends.
+/// True for an `LD_PRELOAD` that gdb cannot set to exactly this value: one that is empty, has blanks at an end (gdb
+/// strips them), or has control characters.
 pub(super) fn is_changed_by_gdb(name: &OsStr, value: &OsStr) -> bool {
     let value = value.as_bytes();
     let is_odd =

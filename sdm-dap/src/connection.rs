@@ -46,7 +46,7 @@ pub(crate) enum Phase {
     Configuring,
     /// The programs are under the client's control.
     Live,
-    /// All programs have ended, or the session has; the client knows.
+    /// All programs have ended, or the session has, or its start has failed; the client knows.
     Ended,
     /// The client has detached from programs that were started here. The session stays until they have ended.
     Leaving,

@@ -85,7 +85,7 @@ impl RequestError {
 /// The result of a request: the body of its response, or `None` if it is answered later.
 pub(crate) type Handled = Result<Option<Value>, RequestError>;
 
-/// The error for a request that comes too early, or too late.
+/// The error for a request that comes too early, or a second time.
 pub(crate) fn early(command: &str, why: &'static str) -> RequestError {
     RequestError::Order {
         command: command.to_owned(),

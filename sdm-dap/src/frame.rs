@@ -22,7 +22,7 @@ pub enum Framed {
 /// The reason why bytes are not a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The header does not end.
+    /// The header is longer than [`HEADER_BYTES_MAX`].
     #[error("the header of the editor's message has more than {HEADER_BYTES_MAX} bytes")]
     LongHeader,
     /// The header has no length, or one that is not a number.

@@ -19,7 +19,7 @@ const STEPS_MAX: usize = 4096;
 /// well-formed.
 ///
 /// # Panics
-/// An output message is not.
+/// An output message is malformed, the adapter panics, or it is not over after its client.
 pub fn fuzz_client(bytes: &[u8]) {
     let mut now = Instant::now();
     let mut adapter = Adapter::new(now);

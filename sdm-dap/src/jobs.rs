@@ -276,7 +276,7 @@ impl Jobs {
     /// none remains the job is finished at once.
     ///
     /// # Errors
-    /// Returns the purpose if too many jobs are open.
+    /// Returns the purpose if too many jobs are open and the commands do not resume tasks.
     pub(crate) fn begin(
         &mut self,
         purpose: Purpose,

@@ -57,7 +57,7 @@ pub(crate) fn fields<'a>(record: &'a str, name: &'a str) -> impl Iterator<Item =
     })
 }
 
-/// The text up to the next quote, and the rest.
+/// The text up to the next quote that is not escaped, with its escapes decoded, and the rest.
 fn quoted(text: &str) -> (String, &str) {
     let mut bytes = Vec::new();
     let mut rest = text.bytes().enumerate().peekable();

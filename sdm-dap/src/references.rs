@@ -99,7 +99,7 @@ impl Node {
         }
     }
 
-    /// The node restricted to fewer tasks.
+    /// The node restricted to fewer tasks. A scope, and a list of values, stay as they are.
     pub(crate) fn among(&self, few: &IdSet) -> Self {
         let mut node = self.clone();
         match &mut node {

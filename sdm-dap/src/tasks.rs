@@ -26,7 +26,7 @@ pub(crate) enum Condition {
 pub(crate) struct Tasks {
     all: IdSet,
     entries: Vec<(Condition, IdSet)>,
-    /// Tasks that run, or are on their way to `main`.
+    /// Tasks that run, have not started yet, or are on their way to `main`.
     running: IdSet,
     /// Stopped tasks.
     standing: IdSet,
@@ -121,7 +121,7 @@ impl Tasks {
         IdSet::union_all(entries.map(|(_, tasks)| tasks))
     }
 
-    /// Tasks that run, or are on their way to `main`.
+    /// Tasks that run, have not started yet, or are on their way to `main`.
     pub(crate) fn running(&self) -> IdSet {
         self.running.clone()
     }
@@ -131,7 +131,8 @@ impl Tasks {
         self.standing.clone()
     }
 
-    /// Tasks that are on their way to `main`, run or are stopped. Detached tasks are not among them.
+    /// Running and stopped tasks, and those that have not started yet or are on their way to `main`. Detached tasks are
+    /// not among them.
     pub(crate) fn live(&self) -> IdSet {
         self.running.union(&self.standing)
     }

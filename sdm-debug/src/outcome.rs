@@ -116,7 +116,7 @@ failure_codes! {
     Cancelled = codes::CANCELLED, "cancelled";
     /// A server could not be reached at start-up.
     Unreachable = codes::UNREACHABLE, "unreachable";
-    /// The payload could not be understood by the task's server.
+    /// The task's server could not decode the command, or a part of the command is invalid.
     BadCommand = codes::BAD_COMMAND, "bad_command";
     /// A limit was exceeded; the text names it.
     Limit = codes::LIMIT, "limit";
@@ -146,7 +146,7 @@ failure_codes! {
     TimedOut = 27, "timed_out";
     /// The operating system refused; the text says what.
     System = 28, "system";
-    /// The program was not found on the task's host.
+    /// The program, Valgrind, or the library of the MPI check was not found on the task's host.
     NotFound = 29, "not_found";
     /// The program has no such source location: no function of the name, no such file, no such line. The text is gdb's
     /// own.

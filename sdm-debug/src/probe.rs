@@ -110,7 +110,7 @@ pub struct ThreadWait {
 /// The object of a thread's wait: the most specific that is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WaitFor {
-    /// A pthread mutex, with its holder.
+    /// A mutex, an OpenMP lock or a call-once function, with its holder.
     Lock(LockWait),
     /// A system call, by name; `number N` if its name is not known here.
     SystemCall(String),
@@ -155,10 +155,10 @@ pub struct Holder {
     pub letter: char,
 }
 
-/// A mutex that a thread waits for.
+/// A mutex, an OpenMP lock or a call-once function that a thread waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockWait {
-    /// The mutex, as an expression in the source.
+    /// The mutex, as its expression in the source, as its symbol, or in words.
     pub mutex: String,
     /// The user's frame that tries to lock it.
     pub place: StackFrame,

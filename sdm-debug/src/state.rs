@@ -42,7 +42,7 @@ impl TaskState {
         }
     }
 
-    /// True if the task has a process and gdb holds it.
+    /// True if the task is started and not detached, and neither its program nor its gdb has ended.
     #[must_use]
     pub fn is_live(&self) -> bool {
         matches!(self, Self::Starting | Self::Stopped | Self::Running)

@@ -10,13 +10,13 @@ pub enum Cause {
     Unknown,
     /// A call is missing, superfluous, or in another order than on other ranks.
     CallOrdering,
-    /// Ranks are in the same operation, but in different communicators.
+    /// Ranks are in the same operation, or send and receive a message, but in different communicators.
     Communicator,
     /// Ranks name different roots.
     Root,
     /// Ranks give different counts.
     Count,
-    /// A message is sent with another tag than the expected one.
+    /// A message is sent with another tag than the expected one, or ranks give different tags to the same operation.
     Tag,
     /// An epoch or lock of an RMA window is not opened or not closed.
     Rma,

@@ -26,12 +26,13 @@ pub(super) struct EpochWait {
     is_target: bool,
     /// The ranks of the other side that may be awaited.
     awaited: IdSet,
-    /// Ranks of `awaited` that have an access epoch to these targets open.
+    /// Ranks of `awaited` that have an access epoch to these targets open. Empty for origins.
     open: IdSet,
 }
 
 impl Needs {
-    /// Adds the waits of ranks for the other side of an epoch, if the epoch's group is known.
+    /// Adds the waits of ranks for the other side of an epoch. A rank waits for any other rank if the epoch's group is
+    /// unknown.
     pub(super) fn epoch(&mut self, probes: &Probes, class: &Class<'_>, members: &Members<'_>) {
         let is_target = mpi_name(class.call).as_deref() == Some("win_wait");
         let (own, others) = match is_target {

@@ -170,7 +170,7 @@ fn idle(samples: &[Probes]) -> IdSet {
     idle.unwrap_or_default()
 }
 
-/// Tasks that wait for a file, a pipe or a child in the last sample.
+/// Tasks that wait for a resource outside their process in the last sample: a file, a pipe, a connection or a child.
 fn for_resources(samples: &[Probes]) -> IdSet {
     let waits = samples.last().map(|last| &last.waits[..]);
     let waits = waits.unwrap_or_default().iter();
@@ -195,7 +195,7 @@ fn seen_in(kind: WaitKind, samples: &[Probes], among: &IdSet) -> BTreeMap<String
     found
 }
 
-/// Tasks that sleep in a loop in which they also poll, by the polling call that the source names.
+/// Tasks that sleep or yield in a loop in which they also poll, by the polling call that the source names.
 fn between_polls(samples: &[Probes]) -> BTreeMap<String, IdSet> {
     let Some(last) = samples.last() else {
         return BTreeMap::new();

@@ -1,9 +1,9 @@
 //! The file of observations that a verdict rests on. It is written for bug reports and can be judged again
 //! without the job.
 //!
-//! The format has a version of its own and is documented in docs/json.md. It is not a serialised Rust type:
-//! types can change, and old files keep their meaning. A missing field is empty, false or unknown. An
-//! unknown field is an error that names it.
+//! The format has a version of its own and is documented in docs/json.md. It is not a serialised Rust type: types can
+//! change, and old files keep their meaning. A missing optional field is empty, false or unknown. An unknown field is
+//! an error that names it.
 
 mod decode;
 mod encode;
@@ -97,7 +97,8 @@ impl Observations {
     /// Parses the text of a file.
     ///
     /// # Errors
-    /// [`ObservationsError`] names the place and the field.
+    /// [`ObservationsError`]: the text is not JSON, its version is unknown, or a field is missing, unknown or not
+    /// allowed.
     pub fn decode(text: &str) -> Result<Self, ObservationsError> {
         decode::file(serde_json::from_str(text)?)
     }

@@ -11,7 +11,8 @@ use super::members::Members;
 use super::wait_for::{Class, Needs, argument, known};
 
 impl Needs {
-    /// Adds the waits of ranks for the holders of a window's lock, if the holders are known.
+    /// Adds the waits of ranks for the holders of a window's lock. A rank whose holders are unknown may wait for any
+    /// other member.
     pub(super) fn window_lock(
         &mut self,
         probes: &Probes,

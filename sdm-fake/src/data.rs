@@ -105,7 +105,8 @@ impl Task {
         }
     }
 
-    /// Carries out commands for variable objects. Every variable object here is a value without children.
+    /// Carries out commands for variable objects, and refuses all others. Every variable object here is a value without
+    /// children.
     fn object(
         &mut self,
         scenario: &Scenario,

@@ -220,7 +220,7 @@ impl FakeBackend {
         }
     }
 
-    /// Records that the task has no process any more.
+    /// Handles the end of the task's process, its detach, or the death of its gdb: its open commands are answered.
     pub(super) fn ended(&mut self, id: TaskId, state: TaskState) {
         let task = self.task(id);
         task.become_state(state.clone());
@@ -294,7 +294,8 @@ impl FakeBackend {
         }
     }
 
-    /// Ends the task at the end of the session: kills or detaches it by the end policy.
+    /// Ends the task at the end of the session: detaches it if it was attached, and otherwise kills or detaches it by
+    /// the end policy.
     pub(super) fn leave(&mut self, id: TaskId) {
         let policy = self.end;
         let task = self.task(id);

@@ -152,7 +152,8 @@ impl Task {
         lists + self.interrupts.len() + self.silent.len() + usize::from(self.current.is_some())
     }
 
-    /// All unanswered commands except that of an open run, for the task's end. They are removed.
+    /// The unanswered commands, for the task's end, except those of an open run, of a start in progress, and
+    /// interrupts. They are removed.
     pub(super) fn drain_waiting(&mut self) -> Vec<CommandId> {
         let mut ids: Vec<CommandId> = self.queue.drain(..).map(|(id, _)| id).collect();
         ids.extend(self.stdin.drain(..).map(|(id, ..)| id));

@@ -25,7 +25,7 @@ const TOOL_RANK: &CStr = c"pmix.tool.rank";
 const OWN_NAMESPACE: &CStr = c"sdm-pmix";
 /// Name of the launcher whose server ends with its job.
 const OF_ONE_JOB: &str = "prterun";
-/// Interval between checks whether that server has a job.
+/// Interval between checks whether a server that ends with its job has begun the job.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Time limit for the server's job to start. While another tool keeps a server running, a server whose job is over
 /// looks the same. Such a server must not wait for this tool for ever.

@@ -13,7 +13,8 @@ pub struct DriverConfig {
     pub symbols_wait: Duration,
     /// Time that a task has to stop on SIGINT before it is sent SIGSTOP.
     pub interrupt_wait: Duration,
-    /// True if programs are stopped that are about to abort, or to exit before `MPI_Finalize`.
+    /// True if started programs are stopped before an abort, before an exit without `MPI_Finalize`, and at an error
+    /// that a sanitizer finds.
     pub internal_breakpoints: bool,
     /// True if the processor has registers that a gdb before 14 does not know.
     pub registers_unknown: bool,

@@ -87,8 +87,8 @@ pub trait Host {
     /// Number of the system call that a thread is in (-1 for none), with its arguments; `None` if that may not be
     /// known.
     fn system_call(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])>;
-    /// Bytes of the lock at this address, for which a thread waits, read together with its system call; `None` if they
-    /// cannot be read.
+    /// Bytes of the lock at this address, for which a thread waits. For a process that runs again, they are those of
+    /// its stop, read together with the thread's system call. `None` if they cannot be read.
     fn lock(&self, pid: i32, thread: i32, address: u64) -> Option<[u8; LOCK_BYTES]>;
     /// True if the memory at this address may be shared with other processes.
     fn is_shared(&self, pid: i32, address: u64) -> bool;
@@ -111,7 +111,7 @@ pub trait Host {
     fn launched_as(&self, pid: i32) -> Option<(u32, Option<u32>)>;
     /// Memory of a process; `None` if it is another user's.
     fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>>;
-    /// Creates a core file that will appear at this path, replacing any file there.
+    /// Creates a core file that will appear at this path, in place of this user's file there.
     fn new_core(&self, path: &Path) -> io::Result<Box<dyn NewCore>>;
     /// True if the process has a handler for the signal.
     fn catches_signal(&self, pid: i32, signal: i32) -> bool;

@@ -1,9 +1,9 @@
 //! Order of gdb's commands, such that gdb can be interrupted without harm to a program.
 //!
 //! gdb passes on to the program a SIGINT that comes while gdb attaches or detaches, and it kills the program once
-//! nothing traces it. So commands are of two kinds. A question only reads. A deed detaches from a program, attaches to
-//! it or resumes it. A deed is written only when no question is open. A SIGINT is sent only when nothing but questions
-//! is open.
+//! nothing traces it. So commands are of two kinds. A question only reads. A deed is any other command: it may detach
+//! from a program, attach to it or resume it. A deed is written only when no question is open. A SIGINT is sent only
+//! when nothing but questions is open.
 //!
 //! An attach ends when all threads have stopped, not when gdb has answered it; until then gdb takes a SIGINT to be
 //! meant for the program. After a SIGINT gdb receives no more commands until it has answered the open ones and a

@@ -328,7 +328,7 @@ fn asleep(pid: i32) -> Option<u64> {
     stat.cpu_ticks().filter(|_| stat.state() == State('S'))
 }
 
-/// True if a thread of a traced process runs.
+/// True if a thread of a traced process is not stopped by its tracer.
 fn is_let_run(pid: i32) -> bool {
     let process = proc::of(pid);
     let mut threads = process.thread_ids().into_iter().flatten();

@@ -233,7 +233,8 @@ impl Space {
     }
 }
 
-/// Reads the addresses of [`Image`] from `/proc/PID/stat`; `None` for a process that has ended.
+/// Reads the addresses of [`Image`] from `/proc/PID/stat`; `None` if the process has ended, or the kernel hides them
+/// from this user.
 fn image(pid: i32) -> Option<Image> {
     let stat = proc::of(pid).living().stat().ok()?;
     let field = |number| stat.field(number);

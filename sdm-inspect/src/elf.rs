@@ -50,7 +50,7 @@ struct Segment {
 }
 
 impl Image {
-    /// Parses a file; `None` if it is not for this architecture.
+    /// Parses a file; `None` if it is invalid or not for this architecture.
     pub(crate) fn parse(bytes: &'static [u8]) -> Option<Self> {
         let file = File::parse(bytes).ok()?;
         let endian = file.endian();
@@ -184,7 +184,8 @@ impl Image {
     /// Load bias of the file in this mapping: process address minus file address. `None` if the mapping is of no
     /// segment.
     ///
-    /// Adjacent segments can share a page of the file. Only the segment with the mapping's permissions counts.
+    /// Adjacent segments can share a page of the file. Of those, the segment counts that is executable if and only if
+    /// the mapping is.
     pub(crate) fn bias(&self, mapping: &Mapping) -> Option<u64> {
         let is_in = |segment: &&Segment| {
             let first = segment.offset - segment.offset % PAGE_BYTES;

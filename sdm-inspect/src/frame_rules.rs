@@ -28,7 +28,7 @@ pub(crate) struct Step {
 pub(crate) enum NoStep {
     /// The function has no caller.
     Bottom,
-    /// No rule is known.
+    /// No rule is known, or a value that it needs.
     Unknown,
     /// The rule needs memory at this address, which was not read.
     Missing(u64),

@@ -24,7 +24,7 @@ const KNOWN_MAX: usize = 1 << 16;
 /// A file with executable code.
 pub(crate) struct Module {
     pub(crate) image: Image,
-    /// The file name without directories.
+    /// The file name without directories, or the name of the link by which the loader has found the file.
     pub(crate) name: String,
     opened: Opened,
     /// Path of the file, by which its debug information is found too.
@@ -129,7 +129,8 @@ impl Modules {
         Self { known, of_system }
     }
 
-    /// The module of a process's mapping; `None` for a mapping without a file, or if it cannot be read.
+    /// The module of a process's mapping; `None` for a mapping without a file other than the vDSO, or if it cannot be
+    /// read.
     pub(crate) fn of(&mut self, process: &Process, mapping: &Mapping) -> Option<Rc<Module>> {
         let key = (mapping.device.clone(), mapping.inode, mapping.name.clone());
         let of_system = self.of_system;

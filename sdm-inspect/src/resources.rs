@@ -116,7 +116,7 @@ pub fn holder(pid: i32) -> Holder {
     }
 }
 
-/// The file of a descriptor, and the processes that hold a lock on it. `None` if it cannot be read.
+/// The file of a descriptor, and the other processes that hold a lock on it. `None` if it cannot be read.
 fn lock(pid: i32, descriptor: u64) -> Option<(String, Vec<Holder>)> {
     let process = proc::of(pid).living();
     let path = process.descriptor(descriptor).ok()?;

@@ -130,7 +130,8 @@ impl HeldLauncher {
     /// they are held.
     ///
     /// # Errors
-    /// The launcher cannot hold a job in this way, or could not be started.
+    /// The launcher cannot hold a job in this way, or could not be started. For MPIR also: gdb could not be started or
+    /// may not trace the launcher, or its pipe could not be created.
     pub fn start(
         launcher: &dyn Launcher,
         control: Control,

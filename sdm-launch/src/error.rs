@@ -28,7 +28,7 @@ pub enum LaunchError {
         /// The programs that were searched for, each with the reason for which it was not taken.
         tried: String,
     },
-    /// The output of a program's `--version` is not that of a known launcher.
+    /// A program's `--version` failed, or its output is not that of a known launcher.
     #[error("launcher {}: {what}", printable_name(program))]
     Version {
         /// Path of the program.
@@ -36,7 +36,7 @@ pub enum LaunchError {
         /// The output of the program, or the error.
         what: String,
     },
-    /// An option that conflicts with those that the launch itself sets.
+    /// An option that the launcher does not take, or that conflicts with those that the launch itself sets.
     #[error("launcher {launcher}: option {option}: {why}")]
     Option {
         /// The launcher's name.
@@ -56,12 +56,12 @@ pub enum LaunchError {
         /// Reason for the refusal, and advice.
         why: String,
     },
-    /// The launcher cannot start the servers on the given hosts.
+    /// The launcher cannot start the servers with the given hosts, programs or options.
     #[error("launcher {launcher}: {what}")]
     Hosts {
         /// The launcher's name.
         launcher: String,
-        /// The fault of the hosts, and advice.
+        /// The fault, and advice.
         what: String,
     },
     /// The number of servers is 0, or more than a session can have.
@@ -90,7 +90,7 @@ pub enum LaunchError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The process was started but cannot be watched.
+    /// A started process cannot be watched, or the pipe or memory file for it cannot be made.
     #[error("cannot watch {who}: {op}: {source}")]
     Watch {
         /// Display name of the process: `server 3`, `mpirun`, `ssh node7`.

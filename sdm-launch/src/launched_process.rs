@@ -203,7 +203,7 @@ impl LaunchedProcess {
         Ok(())
     }
 
-    /// The descriptors of the process that are still open.
+    /// The open descriptors from which the process's output and its end are read.
     pub(crate) fn fds(&self) -> impl Iterator<Item = RawFd> {
         self.borrowed_fds().map(|fd| fd.as_raw_fd())
     }

@@ -93,7 +93,7 @@ pub(crate) fn check_room(spec: &LaunchSpec) -> Result<(), LaunchError> {
     check_memory(spec.memory)
 }
 
-/// Checks that the limits of this process allow `needed` bytes of memory.
+/// Checks that this machine has `needed` bytes of memory, and that the limits of this process allow them.
 fn check_memory(needed: u64) -> Result<(), LaunchError> {
     match resource_limits::most_memory() {
         Some((allowed, limit)) if needed > allowed => Err(LaunchError::Memory {

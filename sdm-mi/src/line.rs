@@ -158,7 +158,7 @@ impl LineReader {
 
 /// Number of bytes kept of a line that is too long: enough for its token.
 const HEAD_BYTES: usize = 64;
-/// Initial size of the free space, in bytes; it doubles when it is full.
+/// Initial size of the buffer, in bytes. A full buffer doubles, but grows by at most [`KEPT_BYTES_MAX`] at once.
 const ROOM_BYTES: usize = 4 << 10;
 /// Maximum size of a buffer that is kept while it holds no bytes, and maximum growth of the buffer at once, in bytes.
 const KEPT_BYTES_MAX: usize = 64 << 10;

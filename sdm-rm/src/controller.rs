@@ -24,7 +24,7 @@ const SILENCE: Duration = Duration::from_secs(20);
 /// The attributes that name a job to the user, the manager's own number first.
 const JOB_NUMBERS: [&str; 2] = [id::SYSTEM_JOB_ID, id::JOB_ID];
 
-/// Outcome of a command: the number of the submitted job, or the reason of a refusal.
+/// Outcome of a command: the number of the submitted job, `None` for another command, or the reason of a refusal.
 pub type Outcome = Result<Option<String>, CommandError>;
 
 /// The controller of one manager: its state, its agent's session and its elements.

@@ -19,7 +19,7 @@ pub enum RmError {
     /// A text that is not a valid type of a resource manager.
     #[error("type '{}': expected slurm, gridengine, openmpi, hydra, prrte, local, or NAME if a program sdm-rm-NAME exists", printable(.0.as_bytes()))]
     Type(String),
-    /// A destination that ssh would take for an option.
+    /// A host that is no destination for ssh: it is empty, contains a blank, or would be taken for an option.
     #[error("host '{}': expected [USER@]HOST", printable(.0.as_bytes()))]
     Host(String),
     /// No cluster has this name; the defined names follow.
@@ -55,7 +55,7 @@ pub enum RmError {
     NoStart {
         /// The cluster.
         name: String,
-        /// The process's error output.
+        /// The last line of the process's error output, or the error that prevented its start.
         said: String,
     },
     /// The background process has not answered in time.
@@ -74,7 +74,7 @@ pub enum RmError {
         /// Fault of the answer.
         what: String,
     },
-    /// The program of the agent is not trusted, or does not exist.
+    /// The program of the agent is not trusted, does not exist, or cannot be read or run.
     #[error("{0}")]
     Agent(#[from] AgentError),
 }

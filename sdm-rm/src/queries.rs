@@ -36,7 +36,8 @@ impl Queries {
         self.running.is_some()
     }
 
-    /// True if the agent is to query its manager, as the elements are older than `age_max`.
+    /// True if the agent is to query its manager: it knows LOOK, no query of a caller runs, and the elements are older
+    /// than `age_max`. After a slow query they must be older still.
     pub(crate) fn is_due(&self, now: Instant, age_max: Duration) -> bool {
         let age_max = age_max.max(self.took * PAUSE_OF_QUERY);
         let is_young = self.age(now).is_some_and(|age| age <= age_max);

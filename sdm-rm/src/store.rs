@@ -132,7 +132,8 @@ impl Store {
         groups
     }
 
-    /// Groups elements by the values of the attributes `by`, or of all attributes except the id.
+    /// Groups elements by the values of the attributes `by`, or of all attributes except the id and a name equal to
+    /// the id.
     fn alike(
         &self,
         kind: Kind,

@@ -88,7 +88,7 @@ pub(crate) enum PmixEvent {
     Datagram(HostLetter),
     /// A tool requests the process table.
     WantProcesses,
-    /// A process spawns programs.
+    /// A process or tool spawns programs.
     Spawn(SpawnRequest),
     /// A tool subscribes to the output of processes.
     WantOutput,

@@ -75,7 +75,8 @@ impl Starting<'_> {
         }
     }
 
-    /// The numbers of the servers that have not announced themselves.
+    /// The numbers of the servers that have not arrived. Where servers have several ranks, the numbers are those of
+    /// ranks.
     fn absent(&self) -> IdSet {
         let all = 0..self.config.servers;
         let absent = all.filter(|id| !self.has_arrived(*id));

@@ -33,7 +33,7 @@ pub enum SessionEvent {
         missing: Vec<(IdSet, String)>,
         /// Tasks whose server is lost.
         lost: IdSet,
-        /// True if these tasks had been named missing or lost before.
+        /// True if a task of the classes had been named missing or lost before.
         late: bool,
     },
     /// The command is complete: no task is open any more.

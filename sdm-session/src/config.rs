@@ -154,7 +154,8 @@ pub struct Network {
 pub struct StartProgress {
     /// `launched` or `connected`.
     pub phase: &'static str,
-    /// Number of servers started so far; in phase `connected`, the number of their tasks.
+    /// Number of processes that the launcher has started so far: servers, or ranks that share servers. In phase
+    /// `connected`, the number of tasks that are ready.
     pub done: u32,
     /// The final value of `done`.
     pub total: u32,

@@ -125,8 +125,8 @@ impl Executor {
         running.unanswered.union_with(tasks);
     }
 
-    /// Like `execute`. If no task needs any time and all answers are equal, the common answer is returned at once.
-    /// `None` if the tasks answer later.
+    /// Like `execute`. If no task needs any time or emits events, and all answers are equal, the common answer is
+    /// returned at once. `None` if the tasks answer later.
     pub(crate) fn execute_at_once(
         &mut self,
         now: u64,

@@ -1,4 +1,4 @@
-//! Faults: the simulation damages links, processes and hosts, and later repairs all of it.
+//! Faults: the simulation damages links, processes and hosts, and later repairs all but dead processes.
 
 use sdm_core::ServerId;
 use sdm_core::link::Link;

@@ -35,7 +35,7 @@ pub struct Report {
     pub hash: u64,
     /// Number of lines in the log.
     pub lines: u64,
-    /// Number of servers at the start, and at the end of the faults.
+    /// Number of servers at the start, and after the recovery.
     pub servers: (u32, u32),
     /// Maximum number of queued bytes in one member.
     pub peak_queue_bytes: usize,
@@ -152,7 +152,8 @@ impl World {
         violated("does not end", format!("{left:?} still run"))
     }
 
-    /// Checks that each living member has exactly one parent that knows it.
+    /// Checks that each living member has exactly one parent that knows it, and that the root knows which tasks live
+    /// and which are lost.
     fn check_tree(&mut self) -> Checked {
         let mut servers = self
             .procs

@@ -19,7 +19,7 @@ pub(crate) struct Spec {
     pub(crate) number: u32,
     /// Number of distinct answers.
     pub(crate) classes: u32,
-    /// Length of an answer, in bytes.
+    /// Length in bytes to which an answer is padded, before the number of its class.
     pub(crate) answer_bytes: u32,
     /// Maximum time that a task takes, in microseconds.
     pub(crate) delay_us: u32,

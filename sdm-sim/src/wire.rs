@@ -383,7 +383,7 @@ impl World {
         }
     }
 
-    /// Breaks a connection. The data in transit is lost, and both ends learn of the break after some time.
+    /// Breaks a connection. The data in transit is usually lost, and both ends learn of the break after some time.
     pub(crate) fn reset(&mut self, conn: ConnId) {
         for side in [0, 1] {
             let kept = self.rng.below(4);

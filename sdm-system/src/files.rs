@@ -191,8 +191,8 @@ pub fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
     whole(variable).or_else(|| Some(whole("HOME")?.join(in_home)))
 }
 
-/// The reason for which [`runtime_folder`] ignores the directory in `XDG_RUNTIME_DIR`, with its owner: after `su` and
-/// `sudo` it is the previous user's. `None` if it is used, or not set.
+/// The reason for which [`runtime_folder`] ignores the directory in `XDG_RUNTIME_DIR`. The reason names the owner if
+/// that is another user: after `su` and `sudo` it is the previous user. `None` if the directory is used, or not set.
 #[must_use]
 pub fn runtime_passed_by() -> Option<String> {
     let given = given_runtime()?;
@@ -260,7 +260,8 @@ pub fn shut_python(command: &mut Command) {
     command.envs(python_variables());
 }
 
-/// The absolute directories in the user's Python variables, as variables for such a program; empty if none are set.
+/// The absolute directories in the user's Python variables, as variables for a program with a Python interpreter;
+/// empty if there are none.
 #[must_use]
 pub fn python_variables() -> Vec<(&'static str, OsString)> {
     let set = |name| Some((name, whole_names(&std::env::var_os(name)?)));
@@ -296,10 +297,10 @@ fn is_handed_over(path: &Path) -> bool {
         .is_some_and(|it| folders.iter().any(|known| it == Path::new(known)))
 }
 
-/// Checks that this is a plain file, not a FIFO, socket or device.
+/// Checks that this is a plain file, not a directory, FIFO, socket or device.
 ///
 /// # Errors
-/// The file is not a plain file; the error names its kind and its owner.
+/// The file is not a plain file; the error names its kind and, except for a directory, its owner.
 pub fn check_plain(found: &Metadata) -> io::Result<()> {
     let kind = found.file_type();
     let what = match () {

@@ -87,7 +87,7 @@ pub fn listeners(table: &str, port: u16) -> impl Iterator<Item = u64> {
     at.filter_map(|row| row.socket.parse().ok())
 }
 
-/// The user id of the socket with these two addresses in a kernel table; `None` if there is none.
+/// The user id of the connected socket with these two addresses in a kernel table; `None` if there is none.
 fn owner(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
     let ends = [local, remote].map(canonical);
     // A connection without a process is not meant, as it has no user any more.

@@ -194,7 +194,7 @@ pub struct Gathered {
     pub missing: Vec<(IdSet, String)>,
     /// Tasks whose server is lost.
     pub lost: IdSet,
-    /// A breakpoint or watchpoint that was created, if it has no location: `watchpoint 3: x`.
+    /// A watchpoint or catchpoint that was created: `watchpoint 3: x`, `catchpoint 4 (fork)`. None for a breakpoint.
     pub made: Option<String>,
     /// True for answers that arrived after the command was given up.
     pub late: bool,

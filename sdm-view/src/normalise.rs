@@ -100,7 +100,8 @@ pub(crate) fn join(texts: Vec<(IdSet, String)>) -> Vec<(IdSet, String)> {
 }
 
 impl Gathered {
-    /// Merges answers and failures that differ only in addresses, largest class first.
+    /// Merges answers and failures that differ only in addresses, and stacks and frames that differ only in arguments.
+    /// The largest class is first.
     pub(crate) fn alike(&self) -> Self {
         let ok = grouped(&self.ok, |reply| {
             let mut reply = reply.clone();
@@ -218,8 +219,8 @@ fn grouped<T, K: Eq + Hash>(
     groups
 }
 
-/// One reply for a group: the values of the first member and, where values differ, the number of distinct
-/// ones.
+/// One reply for a group: the values of the first member and, where values differ in addresses, the number of distinct
+/// ones. An argument that differs otherwise is [`DIFFERS`].
 fn merged(members: &[&Reply]) -> Reply {
     let mut reply = members[0].clone();
     if members.len() == 1 {

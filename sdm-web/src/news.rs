@@ -153,7 +153,8 @@ impl News {
 }
 
 impl State {
-    /// The records after number `after`, in order and of limited size.
+    /// The records after number `after`, in order and of limited size. If some of them are no longer kept, the first
+    /// record tells that.
     fn behind(&self, after: u64) -> Vec<Numbered> {
         let from = self.kept.partition_point(|(id, _)| *id <= after);
         let mut kept = self.kept.range(from..).peekable();

@@ -69,7 +69,7 @@ impl Browser {
         found.map(|program| Self { program })
     }
 
-    /// Its program.
+    /// The name of the browser's program.
     #[must_use]
     pub fn program(&self) -> &'static str {
         self.program

@@ -162,7 +162,7 @@ impl Shell {
     /// Runs `sdm` with these arguments, separated by spaces.
     ///
     /// # Panics
-    /// If it does not run, or asks again what was asked before.
+    /// As [`Shell::words`] does.
     #[must_use]
     pub fn sdm(&self, line: &str) -> Said {
         let words: Vec<&str> = line.split(' ').collect();

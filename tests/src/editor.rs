@@ -1,4 +1,4 @@
-//! An editor: a client of the Debug Adapter Protocol over the real program's standard input and output.
+//! An editor: a client of the Debug Adapter Protocol over the program's standard streams, or a socket.
 
 mod ending;
 

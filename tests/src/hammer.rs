@@ -182,7 +182,8 @@ impl Mutator {
     }
 }
 
-/// Messages between the servers of a session and their PMIx servers, and between PMIx servers of different hosts.
+/// Feeds bytes to the decoders of messages between a session's servers and PMIx servers, and between PMIx servers of
+/// different hosts.
 fn fuzz_pmix(bytes: &[u8]) {
     sdm_foreign::wire::fuzz_frames(bytes);
     sdm_foreign::peer_messages::fuzz_notes(bytes);

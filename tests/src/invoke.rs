@@ -13,7 +13,7 @@ use crate::binaries;
 use crate::clusters::Shell;
 use crate::run::BOUND;
 
-/// A reply or notification of the server.
+/// A reply or notification of the server, or the end of its replies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// A line of standard output.

@@ -178,7 +178,7 @@ impl Drop for HeldJob {
 /// # Panics
 /// If that does not come about.
 pub fn wait_held(go: &Path, ranks: u32) {
-    /// Much more than it takes from its file to its place.
+    /// Processor time that a computing rank has used in its place: much more than on the way there from its file.
     const IN_PLACE_NS: u64 = 20_000_000;
     let pid_of = |rank: u32| {
         let text = std::fs::read_to_string(format!("{}.{rank}", go.display())).ok()?;

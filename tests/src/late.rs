@@ -19,16 +19,16 @@ pub fn waits_for_tools(seen: &Path, held: &Path, go: &Path) -> String {
 
 /// A command that runs concurrently with the test.
 pub struct Beside {
-    /// Its process.
+    /// The process of the command.
     pub child: Child,
-    /// Its standard output.
+    /// The standard output of the command.
     pub out: Screen,
-    /// Its standard error.
+    /// The standard error of the command.
     pub err: Screen,
 }
 
 impl Beside {
-    /// Starts it.
+    /// Starts the command.
     ///
     /// # Panics
     /// If it cannot be started.

@@ -147,10 +147,10 @@ impl Neighbour {
         path
     }
 
-    /// Makes a user the owner of a file or folder.
+    /// Makes a user the owner of a file or folder, and sets its mode.
     ///
     /// # Panics
-    /// If the owner cannot be changed.
+    /// If the owner or the mode cannot be changed.
     pub fn give(&self, who: Who, path: &Path, mode: u32) {
         let rights = fs::set_permissions(path, Permissions::from_mode(mode));
         rights
@@ -178,7 +178,8 @@ impl Neighbour {
         Marker(self.folder.join("marks").join(name))
     }
 
-    /// A command of a user, in the user's home, with no variable of ours but `PATH`.
+    /// A command of a user, in the user's home. It gets no variable of this process: only `PATH`, `HOME`, `TMPDIR`,
+    /// `SDM_CONFIG` and the mark are set.
     pub fn command(&self, who: Who, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command

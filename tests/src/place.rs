@@ -77,7 +77,7 @@ impl Place {
         self.compile_with(name, compiler, &["-g"])
     }
 
-    /// The same with additional compiler options.
+    /// As [`Place::compile`], with these compiler options in place of `-g`.
     ///
     /// # Panics
     /// If that fails; a missing compiler is named.

@@ -272,7 +272,7 @@ impl Questions {
         }
     }
 
-    /// Another thread or frame is selected.
+    /// Records that another thread or frame is selected. Questions whose answer depends on that are allowed again.
     fn selected(&mut self) {
         let is_kept = |question: &String| {
             let bare = bare(question);

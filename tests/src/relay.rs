@@ -52,10 +52,7 @@ impl Hold {
 pub struct Relay(PathBuf);
 
 impl Relay {
-    /// Writes it into a place.
-    ///
-    /// # Panics
-    /// If it cannot be written.
+    /// Writes the program into a place.
     #[must_use]
     pub fn new(place: &Place, hold: &Hold) -> Self {
         let folder = place.path().join("relay");

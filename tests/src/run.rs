@@ -57,7 +57,8 @@ pub fn connect(path: &Path) -> UnixStream {
 /// keep two of them apart; `house::groups` compares both lists.
 pub const fn test_group(_group: &str, _reason: &str) {}
 
-/// The configuration of a session of servers with scripted tasks and a short heartbeat interval.
+/// The configuration of a session of servers with scripted tasks. The heartbeat interval and the wait for servers that
+/// rejoin are short.
 #[must_use]
 pub fn fake(servers: u32, scenario: &str) -> SessionConfig {
     let mut config = SessionConfig {

@@ -72,7 +72,7 @@ impl Service {
         SERVICES.iter().find(|it| it.name == name)
     }
 
-    /// Its script with a verb.
+    /// A command that runs the service's script with a verb.
     #[must_use]
     pub fn script(&self, verb: &str) -> Command {
         let mut command = Command::new(parts::script(self.script));
@@ -297,7 +297,7 @@ fn owner() -> u32 {
     told.unwrap_or_else(|| getppid().as_raw().cast_unsigned())
 }
 
-/// Starts it, and waits until it is up.
+/// Starts a service's keeper, and waits until the service is up.
 #[expect(clippy::zombie_processes, reason = "the keeper outlives this process")]
 fn start(service: &Service) {
     let log = Path::new("/run").join(format!("sdm-{}.log", service.name));
@@ -314,7 +314,7 @@ fn start(service: &Service) {
     assert_eq!(line, "up\n", "{} does not start: {}", service.name, why());
 }
 
-/// Ends it where it runs, and waits until it has ended.
+/// Ends a service if it runs, and waits until its keeper has ended.
 fn end(service: &Service) {
     if let Some(kept) = Kept::of(service) {
         let _ = kill(Pid::from_raw(kept.keeper.cast_signed()), Signal::SIGTERM);

@@ -69,7 +69,8 @@ pub fn kill_at(moment: ToolMoment, start: impl Fn() -> Child) {
     }
 }
 
-/// Lets a process run step by step. Returns true once it is stopped at the moment, and false if the moment is over.
+/// Lets a process run step by step. Returns true once it is stopped at the moment. Returns false if the moment is over,
+/// the process has ended, or the time limit has passed.
 fn is_stopped_at(moment: ToolMoment, pid: u32, begin: Instant) -> bool {
     while begin.elapsed() < BOUND {
         signal(pid, Signal::SIGSTOP);

@@ -28,7 +28,7 @@ const RUNS: &[&str] = &[
     "wait",
 ];
 
-/// A line of output with the lines that belong below it.
+/// A line of the screen, with the lines that belong below it.
 struct Entry {
     who: Option<(Kind, IdSet)>,
     text: String,
@@ -183,7 +183,8 @@ fn label(line: &str) -> Option<(Kind, IdSet, &str)> {
     Some((Kind::Event, set.parse().ok()?, text))
 }
 
-/// True if a line is the source line where a task stopped, or the returned value, and so belongs to the event above.
+/// True if a line belongs to the event above: the source line of a stop, a returned value, or a breakpoint's printed
+/// text.
 fn belongs_below(line: &str, above: &Entry) -> bool {
     let source = line.split_once('\t');
     let source = source.is_some_and(|(number, _)| number.parse::<u32>().is_ok());

@@ -164,7 +164,7 @@ pub const HEALTHY: &[&str] = &[
 /// Cases without a hang whose visible state is the same each time.
 pub const ALIKE: &[&str] = &["iterates", "token", "served_alike"];
 
-/// The same case under this MPI, in a job of `ranks` ranks.
+/// The case as it is expected under this MPI, in a job of `ranks` ranks.
 fn in_job_of(compiler: Compiler, ranks: usize, case: Case) -> Case {
     let of_many = OF_MANY.iter().filter(|_| ranks == MANY);
     let mut others = of_many.chain(OF_MPICH.iter().filter(|_| compiler == Compiler::Mpich));

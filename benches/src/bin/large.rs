@@ -28,13 +28,13 @@ struct Arguments {
     /// Number of ranks
     #[arg(long, default_value_t = 8)]
     ranks: u32,
-    /// Rounds, in each of which each is done once
+    /// Number of rounds of each session, in each of which every command is run once
     #[arg(long, default_value_t = 20)]
     rounds: usize,
-    /// Sessions, each with a first `bt`
+    /// Number of sessions, each with a first `bt`
     #[arg(long, default_value_t = 3)]
     starts: usize,
-    /// Rounds of looks
+    /// Number of looks at the running ranks in each way
     #[arg(long, default_value_t = 3)]
     looks: usize,
 }
@@ -69,7 +69,7 @@ fn main() -> Result<()> {
     table.finish()
 }
 
-/// The first `bt` and further ones, `up` and `frame` of all, in turns with plain gdbs' `bt`.
+/// The first `bt` and further ones, `frame 1` and `frame` of all ranks, in turns with plain gdbs' `bt`.
 fn commands(arguments: &Arguments, table: &mut Table) -> Result<()> {
     let program = program::build("domain", DOMAIN, "c++", &[])?;
     let commands = [

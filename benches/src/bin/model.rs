@@ -19,7 +19,7 @@ struct Arguments {
     /// Number of servers of the tree that is measured
     #[arg(long, default_value_t = 64)]
     servers: u32,
-    /// Commands
+    /// Number of commands that are measured
     #[arg(long, default_value_t = 1000)]
     rounds: u32,
 }

@@ -63,7 +63,7 @@ fn main() -> Result<()> {
     table.finish()
 }
 
-/// From `continue` at `main` to the end of the last task's output.
+/// Throughput in megabytes a second, from `continue` at `main` to the end of the last task's output.
 fn ours(program: &Path, tasks: u32, megabytes: u32, wanted: u64) -> Result<f64> {
     let mut tree = Tree::with_gdb(tasks, 1)?;
     tree.run(&Command::Start(StartSpec {

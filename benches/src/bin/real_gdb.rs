@@ -268,7 +268,7 @@ impl Bench<'_> {
         Ok((start, tree))
     }
 
-    /// Evaluates and steps, both in turns.
+    /// Evaluates, then steps. The tree and the plain gdbs take turns.
     fn rounds(&self, table: &mut Table, shares: &mut Table) -> Result<()> {
         let (_, mut tree) = self.start()?;
         let parties = Parties::of_tree();

@@ -11,10 +11,10 @@ use sdm_idset::{IdSet, Stride, TaskId};
 /// Encodes and decodes sets of many shapes, in turns with `roaring` (its layout the smallest, checked when it is read).
 #[derive(clap::Parser)]
 struct Arguments {
-    /// The smallest of how many turns is taken
+    /// Number of turns; the smallest time counts
     #[arg(long, default_value_t = 15)]
     turns: u32,
-    /// For how long a turn does the same, in microseconds
+    /// Duration of a turn, which repeats one operation, in microseconds
     #[arg(long, default_value_t = 200)]
     turn_us: u64,
 }

@@ -1,4 +1,4 @@
-//! Trees of other shapes and of up to ten thousand servers, compared with the blocking floor in turns.
+//! Trees of several shapes, by default of up to ten thousand servers, compared with the blocking floor in turns.
 
 use std::time::{Duration, Instant};
 

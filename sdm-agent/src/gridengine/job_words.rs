@@ -5,12 +5,13 @@
 
 /// The operand that makes `qsub` read the script from standard input. It is also the first argument of the script.
 const STDIN: &str = "-";
-/// The argument after it that marks the words of a job of SDM's.
+/// The second argument of the script. It marks the arguments after it as the words of a job of SDM's.
 const MARK: &str = ":sdm";
 /// Maximum length of all words in bytes; longer ones are not reported. A command line of `qsub` has room for more.
 const BYTES_MAX: usize = 64 << 10;
 
-/// The operands of `qsub` for a script on standard input that executes these words.
+/// The operands of `qsub` for a script on standard input that executes these words. None for words longer than
+/// [`BYTES_MAX`].
 pub(super) fn operands<'a>(words: impl Iterator<Item = &'a String>) -> Vec<String> {
     let words: Vec<String> = words.map(|it| escaped(it)).collect();
     if words.iter().map(String::len).sum::<usize>() > BYTES_MAX {
@@ -48,7 +49,7 @@ fn escaped(word: &str) -> String {
     text
 }
 
-/// The word of [`escaped`].
+/// The word from which [`escaped`] has made this text.
 fn unescaped(text: &str) -> String {
     let (mut word, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once('\\') {

@@ -41,7 +41,7 @@ fn value<'a>(node: Node<'a, '_>, name: &str) -> &'a str {
     whole(node, name).trim()
 }
 
-/// The same with its white space.
+/// The text of the child element with this name, with its white space; empty if there is none.
 fn whole<'a>(node: Node<'a, '_>, name: &str) -> &'a str {
     let mut children = node.children();
     let child = children.find(|child| child.has_tag_name(name));

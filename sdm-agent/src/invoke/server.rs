@@ -32,7 +32,7 @@ pub enum JobState {
     Pending,
     /// The job runs.
     Active,
-    /// The job has ended.
+    /// The job has ended well, was cancelled, or is no longer reported by its manager.
     Done,
     /// The job could not be started, or has ended by a signal or with another code than 0.
     Failed,

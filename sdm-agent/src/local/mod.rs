@@ -43,7 +43,7 @@ const RUNNER_WAIT: Duration = Duration::from_secs(20);
 /// Interval between checks for the state of a new runner.
 const RUNNER_LOOK: Duration = Duration::from_millis(5);
 
-/// The jobs that this user has started on this host.
+/// The jobs that this user has started on this host, and those on hosts that share the folder of records.
 pub struct Local {
     records: Records,
     /// The launcher, which is put before the program with `-n` and the number of processes; `None` if processes
@@ -59,7 +59,7 @@ impl Local {
     /// A manager with job records under `kind`, and the program of `launcher` on `PATH`.
     ///
     /// # Errors
-    /// There is no launcher, or no folder to keep jobs in.
+    /// There is no launcher, no folder to keep jobs in, no path of this program, or this host has no name.
     pub fn new(kind: &str, launcher: Option<&Launcher>) -> Result<Self, ManagerError> {
         let launcher = launcher.map(Launcher::find).transpose()?;
         let records = Records::of(kind).map_err(ManagerError::system(

@@ -1,4 +1,5 @@
-//! Records on disk of this user's jobs: one folder per job, which the job's runner writes and every agent reads.
+//! Records on disk of this user's jobs: one folder per job. An agent writes the order, the job's runner writes the
+//! state, and every agent reads both.
 //!
 //! `jobs/17/order.json` is the order, `state.json` the job's state, `out` and `err` its output. Several login nodes may
 //! share the folder, so a record names its host.
@@ -27,13 +28,14 @@ pub struct Order {
     /// The arguments of the program.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// Words of the command line that is started: the program with its arguments, or the launcher with its own.
+    /// Words of the command line that is started: the program with its arguments, the launcher with its own, or `sdm`
+    /// with those of a kept session.
     pub words: Vec<String>,
-    /// Number of times that the command is started: 1 for a launcher, which starts the processes.
+    /// Number of times that the command is started: 1 for a launcher or a kept session, which starts the processes.
     pub copies: u32,
     /// Number of the job's processes.
     pub processes: u32,
-    /// True if `words` are those of a launcher.
+    /// True if a launcher starts the processes: `words` are those of the launcher, or of a kept session that uses it.
     #[serde(default)]
     pub is_launched: bool,
     /// Additional environment variables, as `NAME=value`.

@@ -60,7 +60,7 @@ pub fn detach(program: &Path, folder: &Path) -> io::Result<()> {
 /// Runs a job to its end.
 ///
 /// # Errors
-/// [`io::Error`] of the record. Failures of the job itself are written into the record.
+/// [`io::Error`] of the record or of a system call. Failures of the job itself are written into the record.
 pub fn run(folder: &Path) -> io::Result<()> {
     setsid()?;
     let order = record::order(folder)?;

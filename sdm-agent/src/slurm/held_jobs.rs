@@ -8,7 +8,7 @@ pub(super) const PREFIX: &str = "slurm-";
 /// Comment of the Slurm jobs that SDM holds.
 pub(super) const COMMENT: &str = "held by sdm";
 
-/// Adds the debug session to the attributes of a job that SDM has marked as held.
+/// Adds the debug session to the attributes of a running job that SDM has marked as held.
 pub(super) fn tell(attributes: &mut Attributes, comment: &str, number: &str) {
     if comment == COMMENT {
         set_session(attributes, PREFIX, number);

@@ -87,7 +87,7 @@ impl Slurm {
         })
     }
 
-    /// The name of the cluster, which is queried once.
+    /// The name of the cluster, which is queried until it is known; `slurm` if it is unknown.
     fn cluster(&mut self) -> String {
         if self.cluster.is_none() {
             let said = ask("scontrol", &["show", "config"], &[]).unwrap_or_default();

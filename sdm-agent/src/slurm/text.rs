@@ -109,7 +109,8 @@ pub(super) fn seconds(text: &str) -> &str {
     }
 }
 
-/// Converts a time limit to minutes. It has the form `days-hours:minutes:seconds`; parts may be missing.
+/// Converts a time limit to minutes. It has the form `days-hours:minutes:seconds`; parts may be missing. The result is
+/// `unlimited` for no limit, and empty for other text.
 pub(super) fn minutes(limit: &str) -> String {
     if limit == "UNLIMITED" {
         return "unlimited".to_owned();

@@ -33,7 +33,7 @@ pub(super) enum HostRequest {
 /// The reply of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum HostReply {
-    /// The node's attributes, and the jobs whose runners are on this host by their numbers.
+    /// The node's attributes, and the jobs whose runners are on this host, by job number.
     Looked(Attributes, BTreeMap<String, Job>),
     /// The number of the job that was started.
     Submitted(String),

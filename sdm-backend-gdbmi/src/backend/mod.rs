@@ -46,7 +46,7 @@ pub struct GdbConfig {
     pub internal_breakpoints: bool,
     /// Time that gdb has for one command before it is interrupted.
     pub command_wait: Duration,
-    /// Time that gdb has to read a program's symbols, to start it, or to attach.
+    /// Time that gdb has to read a program's symbols, to start it, to attach, or to begin a run.
     pub symbols_wait: Duration,
     /// Time that a task has to stop before it is sent SIGSTOP.
     pub interrupt_wait: Duration,

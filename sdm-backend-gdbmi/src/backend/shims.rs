@@ -101,7 +101,7 @@ impl Shims {
         self.coming.contains_key(&task)
     }
 
-    /// True while a requested gdb has not arrived.
+    /// True while a requested gdb, or a requested program without a gdb, has not arrived.
     pub(super) fn any_coming(&self) -> bool {
         !self.coming.is_empty()
     }
@@ -136,15 +136,15 @@ impl Shims {
         self.leaving.values().filter_map(|it| it.due).min()
     }
 
-    /// Keeps a command for a task whose gdb is being started.
+    /// Keeps a command for a task whose gdb, or whose program without a gdb, is being started.
     pub(super) fn hold(&mut self, task: TaskId, id: CommandId, command: &Rc<Command>) {
         if let Some(coming) = self.coming.get_mut(&task) {
             coming.held.push((id, Rc::clone(command)));
         }
     }
 
-    /// Cancels a command. Returns the tasks whose start it was, and the tasks for which it was held until their gdb has
-    /// started.
+    /// Cancels a command. Returns the tasks whose start it was, and the tasks for which it was held until their gdb, or
+    /// their program without a gdb, has started.
     pub(super) fn cancel(&mut self, id: CommandId) -> Vec<TaskId> {
         let mut given_up = Vec::new();
         for (task, coming) in &mut self.coming {
@@ -430,7 +430,8 @@ fn lose_parent(backend: &mut GdbBackend, now: Instant, task: TaskId) {
     }
 }
 
-/// Handles a failed start of a task's gdb. The command is answered with this reason, unless it was cancelled.
+/// Handles a failed start of a task's gdb, or of its program without a gdb. The command is answered with this reason,
+/// unless it was cancelled. The commands that were held are refused.
 pub(super) fn will_not_come(
     outputs: &mut VecDeque<BackendOutput>,
     task: TaskId,

@@ -1,8 +1,8 @@
 //! The libraries of a program whose debug information gdb would read.
 //!
 //! For a process these are all libraries that it has mapped. For a program they are the libraries that it needs,
-//! directly or indirectly, found by a `RUNPATH` or in `LD_LIBRARY_PATH`. System libraries contain no debug information,
-//! and libraries opened at run time are unknown.
+//! directly or indirectly, found by an `RPATH` or `RUNPATH`, or in `LD_LIBRARY_PATH`. System libraries contain no
+//! debug information, and libraries opened at run time are unknown.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

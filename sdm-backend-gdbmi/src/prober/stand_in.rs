@@ -20,7 +20,7 @@ pub(super) struct StandIn<'a> {
     threads: Vec<&'a ThreadStack>,
 }
 
-/// The results of a question, and the console output before them; `None` for an unknown question.
+/// The results of a question, and the console output before them; `None` for a question that has no answer here.
 type StandInReply = Option<(Results, String)>;
 
 /// An MI command in words, with the thread and the frame that it names.

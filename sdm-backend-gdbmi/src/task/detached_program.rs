@@ -64,8 +64,8 @@ impl DetachedProgram {
         self.look_at
     }
 
-    /// Checks whether the program has ended, and returns its end; `None` while it runs. `gdb_gone` is true if this
-    /// process has become its parent.
+    /// Checks whether the program has ended, and returns its end; `None` while it runs or its end is not known yet.
+    /// `gdb_gone` is true once gdb has ended, so that this process or the shim is the program's parent.
     pub(super) fn look(&mut self, now: Instant, gdb_gone: bool) -> Option<DetachedEnd> {
         self.look_at = Some(now + LOOK_AGAIN);
         if self.who.is_alive() {

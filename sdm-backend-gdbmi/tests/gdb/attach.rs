@@ -52,7 +52,7 @@ impl Running {
         nix::sys::signal::kill(gdb, nix::sys::signal::Signal::SIGKILL).unwrap();
     }
 
-    /// True if the process runs and is not traced.
+    /// True if the process runs or sleeps, so that no tracer or signal has stopped it.
     pub(crate) fn runs(&self) -> bool {
         matches!(self.state(), State('R' | 'S'))
     }

@@ -15,7 +15,7 @@ use crate::harness::{Harness, stopped};
 /// the command.
 const TURNS: std::ops::Range<usize> = 0..5;
 
-/// Breakpoints and settings in gdb, in its own words.
+/// Breakpoints, the setting `may-call-functions` and the handling of signals in gdb, in its own words.
 fn held_by_gdb(harness: &mut Harness) -> Vec<String> {
     let lines = ["-break-list", "-gdb-show may-call-functions"];
     let mut held = Vec::new();

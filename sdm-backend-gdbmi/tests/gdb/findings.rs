@@ -158,7 +158,7 @@ fn sanitizer_without_error_causes_no_stop() {
     }
 }
 
-/// Other sanitizers report their findings in the same way.
+/// MemorySanitizer, which only clang has, stops the program at its error as AddressSanitizer does.
 #[test]
 fn memory_sanitizer_error_stops_the_program() {
     let mut harness = Harness::new();

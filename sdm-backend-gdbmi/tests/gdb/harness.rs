@@ -336,7 +336,7 @@ impl Harness {
         }
     }
 
-    /// Ends the backend, and removes the files of this test.
+    /// Ends the backend, and checks that no process of this test is left.
     pub(crate) fn shut_down(&mut self) {
         self.backend
             .shut_down(Instant::now(), EndPolicy::KillStarted);
@@ -379,7 +379,7 @@ pub(crate) fn wait_helpers(pid: i32) {
     }
 }
 
-/// The processes whose command line contains the directory.
+/// The processes whose command line contains the directory, or whose working directory is in it.
 pub(crate) fn processes_of(directory: &Path) -> Vec<(i32, String)> {
     let name = directory.to_str().unwrap();
     let mut found = Vec::new();

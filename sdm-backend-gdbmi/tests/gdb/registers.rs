@@ -15,11 +15,11 @@ use sdm_idset::IdSet;
 use crate::attach::Running;
 use crate::harness::{Answer, Harness, place, spec, stopped};
 
-/// The error for a command that would write registers.
+/// The error for a command that would write vector registers.
 const REFUSAL: &str = "cannot write registers on this processor (its register state is larger than this gdb supports); \
                        use gdb 14 or later: --gdb PATH";
 
-/// A gdb that cannot write registers; `None` if none is available.
+/// A gdb that cannot write vector registers; `None` if none is available.
 fn crippled(name: &str, options: &[&str]) -> Option<PathBuf> {
     let folder = std::env::temp_dir().join(format!("sdm-{name}-{}", std::process::id()));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/crippled-gdb");
@@ -32,7 +32,8 @@ fn crippled(name: &str, options: &[&str]) -> Option<PathBuf> {
     Some(folder.join("gdb"))
 }
 
-/// Runs a test with a gdb that cannot write registers. The gdb's directory is removed afterwards.
+/// Runs a test with a gdb that cannot write vector registers, if there is one. The gdb's directory is removed
+/// afterwards.
 fn with_crippled(name: &str, options: &[&str], completion: Completion, test: impl FnOnce(Harness)) {
     let Some(gdb) = crippled(name, options) else {
         return;

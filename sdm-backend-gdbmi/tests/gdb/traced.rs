@@ -23,7 +23,7 @@ fn trace(number: u32, location: &str) -> BreakSpec {
     }
 }
 
-/// A breakpoint in `main` whose condition cannot be evaluated.
+/// A breakpoint at `location` whose condition cannot be evaluated.
 fn failing(number: u32, location: &str) -> BreakSpec {
     BreakSpec {
         condition: Some(BAD.to_owned()),
@@ -107,7 +107,7 @@ impl Several {
     }
 }
 
-/// The line in `main` to which `work` returns.
+/// The address in `main` to which `work` returns, as a location.
 fn behind_call(all: &mut Several) -> String {
     all.begin(&[]);
     all.ask(Command::Finish);

@@ -45,9 +45,9 @@ const OURS: [&str; 8] = [
     XSTATE_VARIABLE,
     LAUNCH_VARIABLE,
 ];
-/// Takes the session's name and key, and all other variables of SDM, from the environment, and removes them there. With
-/// a `source`, name and key come from it: a file of `NAME=VALUE` lines, `-` for standard input, `unix://PATH` for a
-/// socket that sends them.
+/// Takes the session's name and key from the environment, and removes all variables of SDM there. With a `source`, name
+/// and key come from it: a file of `NAME=VALUE` lines, `-` for standard input, `unix://PATH` for a socket that sends
+/// them.
 ///
 /// Call it first in `main`, while the process has one thread.
 ///

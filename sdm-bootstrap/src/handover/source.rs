@@ -35,7 +35,7 @@ pub enum HandoverError {
     /// The file, the socket or standard input with the text has failed.
     #[error("handover from {name}: {what}")]
     Source {
-        /// Printable path of the file or socket.
+        /// Printable path of the file or socket; `-` for standard input.
         name: String,
         /// The error of the file or socket.
         what: String,

@@ -30,7 +30,7 @@ pub struct ShimLink {
     channel: RefCell<Channel>,
     ended: RefCell<Vec<(i32, ExitStatus)>>,
     is_gone: Cell<bool>,
-    /// Descriptors of shims whose messages wait to be received, for the poller.
+    /// Descriptors of links with unsent messages, for the poller.
     blocked: Rc<RefCell<Vec<RawFd>>>,
 }
 

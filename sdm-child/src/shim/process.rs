@@ -1,8 +1,9 @@
 //! A shim: the process that a launcher started for one rank.
 //!
-//! It keeps the rank's environment: variables, descriptors such as `PMI_FD`, binding, control group, streams. It
-//! starts the rank's gdb, which inherits all of them. The ends of gdb's pipes and of the program's streams go to the
-//! server of its host, which drives several such gdbs. The shim then only reports how they end.
+//! It keeps the rank's environment: variables, descriptors such as `PMI_FD`, binding, control group, streams. It starts
+//! the rank's gdb, or the program without a gdb; they inherit all of them. The ends of gdb's pipes and of the program's
+//! streams go to the server of its host, which drives several such gdbs. With a gdb the shim then only reports how they
+//! end.
 
 use std::ffi::OsString;
 use std::io;

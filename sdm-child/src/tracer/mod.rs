@@ -256,7 +256,7 @@ impl Tracer {
         }
     }
 
-    /// Handles a stop by a SIGSTOP from outside: the process stays stopped until it gets SIGCONT.
+    /// Handles a stop by a stop signal from outside, such as SIGSTOP: the process stays stopped until it gets SIGCONT.
     fn stopped_by_user(&mut self, id: i32) {
         self.processes.stand(id, 0);
         if self.is_released(id) {

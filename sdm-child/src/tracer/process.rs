@@ -77,7 +77,8 @@ impl Process {
         self.name.is_empty()
     }
 
-    /// True if the children of the process are traced: it can be a wrapper, as it has not loaded MPI.
+    /// True if the children of the process are traced: it can be a wrapper, as it has not loaded MPI, and is no tracer
+    /// itself.
     pub(super) fn leads(&self) -> bool {
         !self.traps.has_mpi() && !self.is_tracer
     }

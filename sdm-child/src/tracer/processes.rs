@@ -31,8 +31,8 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// True if the process has made MPI calls while it was released: the trap at which it has stopped may then mean
-    /// something else.
+    /// Learns whether the process has called `MPI_Init` or `MPI_Finalize` while it was released. If it has, returns
+    /// true: the trap at which it has stopped may then mean something else.
     pub(super) fn catches_up(&mut self, pid: i32, id: i32) -> bool {
         let process = self.all.get_mut(&pid);
         process.is_some_and(|it| it.traps.catch_up(id))

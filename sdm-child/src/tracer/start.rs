@@ -19,7 +19,7 @@ use crate::sys::{self, Resumption};
 
 impl Tracer {
     /// Starts and seizes a program. `command` is the exec wrapper, which executes the program after it has received a
-    /// byte by `release`. Returns before the program's first instruction.
+    /// byte by `release`. Returns once the program is executed, watched and running.
     pub(crate) fn start(
         mut command: Command,
         mut release: io::PipeWriter,

@@ -123,7 +123,8 @@ pub(super) struct Traps {
     /// True if programs that are about to end must not be stopped.
     pub(super) without_ends: bool,
     knows_rank: bool,
-    /// True if MPI calls can have been missed: the program was released, and no variable shows its progress.
+    /// True if the call of `MPI_Finalize` can have been missed: the program was released after `MPI_Init`, and no
+    /// variable shows its progress.
     is_unsure: bool,
     symbols: MpiSymbols,
     /// A number that increases with each change of the addresses.
@@ -342,7 +343,8 @@ impl Traps {
         self.enter(Stage::Closed);
     }
 
-    /// Records that the program was released: calls of `MPI_Init` and `MPI_Finalize` may have been missed.
+    /// Records that the program was released. After `MPI_Init` its call of `MPI_Finalize` may have been missed, unless
+    /// a variable shows its progress.
     pub(super) fn have_missed_calls(&mut self) {
         let known = &self.functions;
         if self.stage == Stage::Open && known.check_stage.or(known.open_mpi_state).is_none() {

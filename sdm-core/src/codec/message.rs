@@ -203,7 +203,7 @@ fn write_command(w: &mut Writer<'_>, command: &CommandMessage) {
     w.bytes("payload", &command.payload, PAYLOAD_BYTES_MAX);
 }
 
-/// A [`CommandMessage`] whose payload is borrowed from the receive buffer.
+/// A [`CommandMessage`] whose payload and rule parameters are borrowed from the receive buffer.
 pub(crate) struct BorrowedCommand<'a> {
     pub(crate) id: CommandId,
     pub(crate) attempt: Attempt,

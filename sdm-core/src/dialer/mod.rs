@@ -302,7 +302,7 @@ impl Dialer {
         place.at(self.offset).unwrap_or(place.first().clone())
     }
 
-    /// Ends an attempt and chooses the next address. `occupied` is true if a process answered at the address.
+    /// Ends an attempt and chooses the next address. `occupied` is true if a process accepted the connection.
     fn failed(&mut self, now: Instant, text: String, occupied: bool) {
         let (address, Target { server, host, .. }) = (self.next_address(), &self.target);
         tracing::debug!(

@@ -26,7 +26,7 @@ pub(super) struct Heartbeat {
     /// Number of checks in a row, `ping_after` apart, at which bytes had arrived since the check before, but no
     /// complete record.
     trickles: u32,
-    /// Time of the next such check.
+    /// Time of the next check for bytes without a complete record.
     trickle_at: Instant,
     /// True if bytes have arrived since the last check or record.
     fed: bool,

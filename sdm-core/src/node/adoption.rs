@@ -39,7 +39,7 @@ impl Node {
     }
 
     /// Applies a new plan to the children. Links to children outside the plan are closed. Children that are partly
-    /// within it get a smaller plan. Returns the indices of these children.
+    /// within it get a smaller plan. Returns the indices of those with a link, to which it was sent.
     pub(super) fn narrow_children(&mut self, all: &IdSet) -> Vec<usize> {
         let mut narrowed = Vec::new();
         let mut at = 0;

@@ -205,7 +205,7 @@ impl Node {
         }
     }
 
-    /// Sends gathered run-control answers of some tasks before a newer message of these tasks.
+    /// Sends gathered run-control answers and waiting events of some tasks, before a newer message of these tasks.
     pub(super) fn flush_for(&mut self, now: Instant, tasks: &IdSet) {
         let mut at = 0;
         while at < self.open.len() {

@@ -94,7 +94,7 @@ impl Node {
             .map(|child| (child.server(), child.link()))
     }
 
-    /// Describes the state of a command at this member and the members below it, for debugging.
+    /// Describes the state of a command at this member, and the member's parent link and children, for debugging.
     #[must_use]
     pub fn describe(&self, id: CommandId) -> String {
         let mut text = format!("{}:", self.me);
@@ -159,7 +159,7 @@ impl Node {
     }
 }
 
-/// Checks that every destination is in at most one of the command's sets, and that all open destinations are at or
+/// Checks that the command's sets are disjoint and contain only destinations, and that all open destinations are at or
 /// below this member. It also checks the sets of unreported and of late tasks.
 fn audit_open(open: &OpenCommand, reach: &IdSet) -> Result<(), Disagreement> {
     let parts = [

@@ -8,7 +8,7 @@ use crate::ids::ServerId;
 use crate::message::{Datagram, Message};
 
 impl Node {
-    /// Sends a datagram, which returns to its sender if it cannot be delivered.
+    /// Sends a datagram. If it cannot be delivered to a task, it returns to its sender without its contents.
     pub fn post(&mut self, letter: Datagram) {
         self.pass_on(letter, false);
     }

@@ -266,7 +266,7 @@ impl Node {
         }
     }
 
-    /// Bytes of bulk data that wait here for the parent's room.
+    /// Bytes of bulk data that wait here to be sent to the parent, with an estimated overhead.
     #[must_use]
     pub fn bulk_bytes(&self) -> usize {
         self.bulk.bytes

@@ -67,7 +67,8 @@ impl Executed {
 }
 
 impl Node {
-    /// Passes a command to own tasks; tasks that have executed it before are answered from the cache.
+    /// Passes a command to own tasks that have not received it before. Tasks that have answered it are answered from
+    /// the cache. [`CommandId::INIT`] is answered at once.
     pub(super) fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet) {
         if id == CommandId::INIT {
             let ready = Block {

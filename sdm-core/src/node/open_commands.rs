@@ -83,7 +83,7 @@ impl OpenCommand {
         }
     }
 
-    /// Marks uncounted tasks as lost; returns true if there were some.
+    /// Marks open and missing tasks as lost; returns true if there were some.
     pub(super) fn lose(&mut self, tasks: &IdSet, born: Instant) -> bool {
         let lost = self.open.union(&self.missing).intersection(tasks);
         if lost.is_empty() {

@@ -17,13 +17,13 @@ pub(super) struct Orphan {
 }
 
 impl Orphan {
-    /// A member that has not had a parent yet.
+    /// The wait of a member that has not had a parent yet.
     pub(super) fn new(deadline: Instant) -> Self {
         let why = Cow::Borrowed("no parent has connected");
         Self { deadline, why }
     }
 
-    /// A member that has lost its parent, with the reason.
+    /// The wait of a member that has lost its parent, with the reason.
     pub(super) fn after(deadline: Instant, why: &str) -> Self {
         let why = Cow::Owned(why.to_owned());
         Self { deadline, why }
@@ -78,8 +78,8 @@ impl Node {
         Ok(())
     }
 
-    /// Ends this member alone, on a request from outside the session; its children find
-    /// another parent. [`Action::Ended`] follows when the own tasks are down.
+    /// Ends this member alone, on a request from outside the session; its children find another parent.
+    /// [`Action::Ended`] follows when the own tasks are down, or at a time limit.
     pub fn leave(&mut self, now: Instant, policy: EndPolicy) {
         if self.ending.is_some() {
             return;

@@ -79,7 +79,7 @@ mod tests {
     use crate::message::Addresses;
     use crate::topology::{Topology, height};
 
-    /// The parents are these.
+    /// A policy that returns these parents.
     #[derive(Debug)]
     struct Given(Vec<Option<usize>>);
 

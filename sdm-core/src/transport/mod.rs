@@ -109,8 +109,8 @@ pub trait Transport {
     /// Ends all listening; connections stay.
     fn stop_listening(&mut self);
 
-    /// Begins to connect to a numeric address. An event always reports the outcome, also for a
-    /// failure at once.
+    /// Begins to connect to an address; the host of a TCP address must be numeric. An event always reports the outcome,
+    /// also for a failure at once.
     fn connect(&mut self, to: &ConnectionString) -> ConnId;
 
     /// Sends bytes from the front of `bytes`. Returns the number of bytes sent.

@@ -110,7 +110,8 @@ impl<T: Transport> Reversed<T> {
         found.copied().unwrap_or(conn)
     }
 
-    /// Translates an event of the inner transport and queues it.
+    /// Handles an event of the inner transport: queues it with its own ids, or deals with a claim or a waiting
+    /// connection.
     fn take(&mut self, event: TransportEvent) {
         if let Some(caller) = &mut self.caller {
             let taken = caller.take(&mut self.inner, event, &mut self.queued);

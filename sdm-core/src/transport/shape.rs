@@ -183,7 +183,7 @@ impl Line {
         }
     }
 
-    /// True if no bytes are in transit.
+    /// True if neither bytes nor the end of the stream are in transit.
     pub(super) fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }

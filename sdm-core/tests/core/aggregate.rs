@@ -11,7 +11,7 @@ use sdm_idset::{IdSet, TaskId};
 
 const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 
-/// Sums numbers of eight bytes; nothing else.
+/// Merge rule that sums numbers of eight bytes, and rejects other payloads.
 struct Sum;
 
 impl Merge for Sum {

@@ -290,8 +290,8 @@ pub(super) fn look_for_lost(connection: &mut Connection) {
     }
 }
 
-/// Has a rank search for sources with the file name of an unbound breakpoint. Returns the unanswered request if no
-/// breakpoint is unbound, or no rank is stopped.
+/// Has a rank search for sources with the file name of an unbound breakpoint. Returns the unanswered request if there
+/// is no search: no breakpoint is unbound, no rank is stopped, or the group is not that of a file.
 fn look_elsewhere(
     connection: &mut Connection,
     group: &str,

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::{breakpoints, requests, restart, startup};
 use crate::connection::{Connection, Phase};
 
-/// Answers breakpoint requests that have waited for long. The response has the numbers of the breakpoints, and the
-/// client gets their locations later.
+/// Answers requests that have waited for long: breakpoint requests and `configurationDone`. The response to a
+/// breakpoint request has the numbers of the breakpoints, and the client gets their locations later.
 pub(super) fn settle(connection: &mut Connection) {
     if connection.phase != Phase::Beginning {
         return;

@@ -76,7 +76,7 @@ pub(super) fn session_ended(connection: &mut Connection, why: &str) {
     connection.event("terminated", Value::Null);
 }
 
-/// Ends the programs. The client is told of that as of any end.
+/// Ends the programs. The client is told of that as of any end. For an additional client only its own connection ends.
 pub(super) fn end_tasks(connection: &mut Connection) {
     if connection.company.role != Role::Owner {
         connection.phase = Phase::Ended;
@@ -212,7 +212,8 @@ pub(super) fn leave(connection: &mut Connection) {
     connection.act(Action::Leave);
 }
 
-/// Handles a client that is gone without a message: started programs are ended, and attached ones are detached.
+/// Handles a client that is gone without a message. The owner's started programs are ended, and attached ones are
+/// detached. An additional client only leaves.
 pub(super) fn handle_gone(connection: &mut Connection) {
     match connection.phase {
         Phase::Leaving | Phase::Closing | Phase::Over => {}

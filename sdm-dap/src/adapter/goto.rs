@@ -57,7 +57,7 @@ pub(super) fn targets(connection: &mut Connection, location: &str, answers: &Ans
     }]})
 }
 
-/// Moves a thread to another line without running the code between. Other threads stay where they are.
+/// Moves the tasks of a thread to another line without running the code between. Other tasks stay where they are.
 pub(super) fn goto(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: GotoArguments = request.read()?;
     let id = arguments.thread_id;

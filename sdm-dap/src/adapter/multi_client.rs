@@ -153,7 +153,7 @@ pub(super) fn handle_joined(connection: &mut Connection, owner: &Connection) {
     connection.event("initialized", Value::Null);
 }
 
-/// Records a command that another client has sent.
+/// Records a command of another client that kills or resumes tasks; other commands do not concern this client.
 pub(super) fn handle_foreign(
     connection: &mut Connection,
     to: &IdSet,

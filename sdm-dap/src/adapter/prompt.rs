@@ -97,7 +97,7 @@ pub(super) fn open(connection: &mut Connection) {
     connection.prompt.console = Some(console);
 }
 
-/// Passes a session event to the console too.
+/// Passes an event of the session to the console too, except the session's end.
 pub(super) fn hear(connection: &mut Connection, event: &SessionEvent) {
     let Some(console) = &mut connection.prompt.console else {
         return;

@@ -136,7 +136,7 @@ fn initialize(connection: &mut Connection, request: &Request) -> Handled {
     Ok(Some(capabilities()))
 }
 
-/// Handles `cancel`: cancels an unanswered request to the tasks, or a start in progress.
+/// Handles `cancel`: cancels an unanswered request to the tasks, a line of the console, or a start in progress.
 fn cancel(connection: &mut Connection, request: &Request) -> Handled {
     let seq = request.arguments.get("requestId").and_then(Value::as_i64);
     let progress = request.arguments.get("progressId").and_then(Value::as_str);

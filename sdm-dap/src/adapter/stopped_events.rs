@@ -145,7 +145,8 @@ fn regroup(connection: &mut Connection) {
     }
 }
 
-/// Reports the stop to the client by the threads of these tasks: one takes the focus, the others do not change it.
+/// Reports the stop to the client by the threads of these tasks. One of them takes the focus, unless another client
+/// has caused the stop.
 fn announce(connection: &mut Connection, fresh: &IdSet) {
     let focused = connection.rows.focused;
     let stopped = |row: &&Row| row.group.standing.is_some() && !row.group.tasks.is_disjoint(fresh);

@@ -13,7 +13,7 @@ use super::Adapter;
 use crate::action::{Action, Opened};
 use crate::frame::{Framed, Framer, framed};
 
-/// An adapter with a session of four running ranks.
+/// An adapter with a session of four ranks.
 struct Scene {
     adapter: Adapter,
     now: Instant,
@@ -124,7 +124,7 @@ impl Scene {
             .0
     }
 
-    /// Answers the request for stacks once it is made.
+    /// Answers the adapter's last request for stacks.
     fn stand(&mut self, tasks: &str) -> Vec<Value> {
         let id = self.of("backtrace");
         let stack = Backtrace {

@@ -63,12 +63,12 @@ impl Form {
         (!code.trim().is_empty()).then(|| code.trim_end())
     }
 
-    /// True if the statement continues on the next line.
+    /// True if the line itself tells that the statement continues on the next line, as in free form only.
     fn goes_on(self, code: &str) -> bool {
         self == Self::Free && code.ends_with('&')
     }
 
-    /// True for a continuation line.
+    /// True for a continuation line of fixed form. A line of free form does not tell it.
     fn continues(self, code: &str) -> bool {
         if self == Self::Free {
             return false;

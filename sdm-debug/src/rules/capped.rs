@@ -25,7 +25,7 @@ pub(super) trait CappedKey: Ord + Clone {
     fn hash(&self) -> u64;
 }
 
-/// The tasks that have a key, and their counts.
+/// The tasks that have a key, their total count, and its smallest position.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(super) struct Held {
     pub(super) tasks: IdSet,
@@ -216,7 +216,8 @@ mod tests {
 
     use super::*;
 
-    /// A thing with a chosen hash, the first number; the second number tells things with equal hashes apart.
+    /// A thing with a chosen hash, the first number; the second number tells things with equal hashes apart, and gives
+    /// the cost.
     #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
     struct Chosen(u64, u8);
 

@@ -74,8 +74,8 @@ impl Merged {
 
     /// Merges in an answer that the same rule has produced from other tasks.
     ///
-    /// # Errors The other answer is of another rule, has lines, or has statistics over other bins or with too large a
-    /// sum.
+    /// # Errors
+    /// The other answer is of another rule, has lines, or has statistics over other bins or with too large a sum.
     pub fn absorb(&mut self, other: Self) -> Result<(), Rejected> {
         match (self, other) {
             (Self::Stacks(own), Self::Stacks(other)) => own.absorb(other),

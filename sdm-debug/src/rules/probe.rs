@@ -31,7 +31,7 @@ pub struct Probes {
     pub stacks: Vec<(IdSet, TaskStacks)>,
     /// The tasks for which each property holds.
     pub marks: Marks,
-    /// The waits. Numbers in them are in `numbers`, for each task.
+    /// The waits. The numbers in them are in `numbers`, for each task, except those of communicators and files.
     pub waits: Vec<(IdSet, TaskWaits)>,
     /// The numeric arguments of the tasks' calls, by their role in the call.
     pub numbers: BTreeMap<ArgumentRole, Numbers>,

@@ -463,7 +463,7 @@ fn own(sources: &IdSet, payload: &[u8], bins: Option<Bins>) -> Result<Stats, Rej
 mod tests {
     use super::*;
 
-    /// As `f64` the first of these integers are all equal.
+    /// As `f64` the first two of the integers from 2^53 on are equal.
     #[test]
     fn statistics_of_large_integers_are_exact() {
         let check = |texts: &[&str], mean: f64, variance: f64| {

@@ -1,5 +1,5 @@
-//! Tests of verdicts if the facts do not show which of several ranks is wrong. All of them are blamed, and the text
-//! says that one of them is wrong.
+//! Tests of verdicts if the facts do not show which of several ranks is wrong. No rank is blamed alone then, and the
+//! text says that one of them is wrong.
 
 use sdm_debug::probe::ArgumentRole as R;
 
@@ -13,7 +13,7 @@ fn standing(look: Look<'_>) -> Observed {
     observed(&[look, look])
 }
 
-/// Checks the ranks to blame, and the ranks between which the error is if none is to blame.
+/// Checks the ranks to blame, and the ranks to which the error is attributed: those to blame, if there are any.
 pub(super) fn check_named(seen: &Observed, blamed: &str, between: &str, part: &str) {
     let found = judge(seen);
     let named = IdSet::union_all(found.guilty.iter().map(|one| &one.tasks));
@@ -129,7 +129,8 @@ fn last_rank_in_a_broadcast_is_not_blamed_alone() {
     check_named(&seen, "", "", part);
 }
 
-/// Ranks 1-4 wait for the data of root 0 in a broadcast. Rank 1 cannot be past a reduction that its root has not left.
+/// Ranks 1-3 wait in a broadcast for the data of root 0, which is in a gather. Rank 1 is in a reduction whose root is
+/// in an allreduce with the other ranks.
 #[test]
 fn lone_rank_is_blamed_when_a_rooted_collective_mismatches() {
     let mut seen = standing(&[

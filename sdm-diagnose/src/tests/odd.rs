@@ -11,7 +11,8 @@ fn ring(count: &str, source_of_5: u32) -> Observed {
     ring_with(count, source_of_5, |_| 1)
 }
 
-/// A ring of 8 ranks. Each rank is in an iteration of its own, which is the tag of its messages.
+/// A ring of 8 ranks. Rank 5 receives from the rank `source_of_5`. `turn` gives the iteration of a rank, which is the
+/// tag of its messages.
 fn ring_with(count: &str, source_of_5: u32, turn: impl Fn(u32) -> u32) -> Observed {
     let look: Look<'_> = &[("0-7", IN_SENDRECV, "", "")];
     let mut seen = observed(&[look, look]);

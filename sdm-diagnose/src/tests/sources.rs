@@ -104,7 +104,7 @@ fn nonblocking_collective_matched_with_blocking_one_is_named() {
     check_named(&seen, "0", "0", expect);
 }
 
-/// The call's arguments cannot be read. The waiting rank can be the victim as well as the culprit.
+/// The source argument of the call cannot be read. The waiting rank can be the victim as well as the culprit.
 #[test]
 fn receiver_from_an_unknown_rank_is_not_blamed_alone() {
     let probe = "main:3 MPI_Mprobe:3";

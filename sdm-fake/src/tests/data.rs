@@ -78,7 +78,8 @@ fn points() -> Vec<(Command, &'static str)> {
     ]
 }
 
-/// Commands that only read.
+/// Commands for values, memory, registers, instructions, source lines, libraries and signals, with the expected
+/// answers.
 fn looks() -> Vec<(Command, &'static str)> {
     let read = |address: &str, length| Command::MemoryRead {
         address: text(address),
@@ -143,7 +144,7 @@ fn looks() -> Vec<(Command, &'static str)> {
     ]
 }
 
-/// Commands for variable objects and for jumps, with the expected answers.
+/// Commands that assign, or move a task on or back, and those for variable objects, with the expected answers.
 fn moves() -> Vec<(Command, &'static str)> {
     let name = || text("o");
     let location = || text("solve");

@@ -86,7 +86,7 @@ pub(super) fn table_needed(item: &QueryItem) -> Option<bool> {
     }
 }
 
-/// The states of processes as PMIx numbers them.
+/// The number of a process's state in PMIx, and its exit code; 0 if it has not exited.
 fn number_of(state: HostState, is_connected: bool) -> (u8, i32) {
     match state {
         HostState::Absent => (0, 0),

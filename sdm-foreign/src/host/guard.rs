@@ -42,7 +42,7 @@ static IS_ON: AtomicBool = AtomicBool::new(false);
 /// The queue of each guarded listening socket, with the descriptor number that libpmix uses for the socket.
 static DOORS: Mutex<Vec<(c_int, Arc<ConnectionQueue>)>> = Mutex::new(Vec::new());
 
-/// Queue of this user's connections that have sent their first bytes, until libpmix accepts them.
+/// Queue of connections of this user and of root that have sent their first bytes, until libpmix accepts them.
 struct ConnectionQueue {
     spoken: Mutex<VecDeque<TcpStream>>,
     /// Number of queued connections. libpmix polls a duplicate of this descriptor in place of its listening socket.
@@ -146,7 +146,7 @@ fn guard(socket: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Replacement for the C library's `accept`. On libpmix's sockets it returns a connection that has sent its first
-/// bytes, and fails where none is queued.
+/// bytes, or for a tool's connection the end of a proxy. It fails where none is queued.
 ///
 /// # Safety
 /// As for the C library's `accept`: `address` and `length` must be valid or null.

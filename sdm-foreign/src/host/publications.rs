@@ -43,7 +43,8 @@ pub(crate) struct Publications {
 
 impl Publications {
     /// Publishes entries. Returns the status, and the lookups that waited for them. Nothing is published if another
-    /// value has one of the keys. An equal entry that exists already, from a repeated request, counts as published.
+    /// value has one of the keys, or if there is no room for all entries. An equal entry that exists already, from a
+    /// repeated request, counts as published.
     pub(crate) fn publish(&mut self, entries: Vec<Entry>) -> (i32, Vec<Found>) {
         let is_taken = |it: &Entry| {
             let known = self.entries.get(&it.key);
@@ -62,7 +63,8 @@ impl Publications {
         (SUCCESS, found.collect())
     }
 
-    /// Looks up published values. With `waits`, returns `None` and remembers the lookup until all keys are published.
+    /// Looks up published values. With `waits`, a lookup that misses a key returns `None`, and is remembered until all
+    /// keys are published. If too many lookups wait, it is answered at once.
     pub(crate) fn look_up(
         &mut self,
         keys: Vec<String>,

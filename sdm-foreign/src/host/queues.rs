@@ -74,7 +74,7 @@ impl Queues {
         None
     }
 
-    /// Time at which the next query is answered without the queues; `None` while none waits.
+    /// Time at which the next query is answered without a new answer about the queues; `None` while none waits.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.waiting.iter().map(|it| it.due).min()
     }
@@ -115,7 +115,7 @@ impl Host {
         }
     }
 
-    /// Answers the queries whose time limit is over, without the queues.
+    /// Answers the queries whose time limit is over. They get the queues of an earlier answer, if there was one.
     pub(super) fn give_queues_up(&mut self, now: Instant) {
         let is_due = |it: &mut HeldQuery| it.due <= now;
         let due: Vec<_> = self.queues.waiting.extract_if(.., is_due).collect();

@@ -81,7 +81,7 @@ impl Steering {
 }
 
 impl Host {
-    /// Handles the monitoring and control requests of tools and processes.
+    /// Handles the requests of tools and processes for monitoring and control, their events, and their groups.
     pub(super) fn steer(&mut self, request: Request) {
         match request {
             Request::Pull => self.want_output(),

@@ -30,10 +30,7 @@ const LOG_STDERR: &CStr = c"pmix.log.stderr";
 const ITEMS_MAX: usize = 1 << 20;
 
 impl Participants {
-    /// Groups the processes of a call by their jobs.
-    ///
-    /// # Safety
-    /// `processes` must point to `count` processes, or be null.
+    /// Groups consecutive processes of a call that are of one job.
     pub(super) unsafe fn of(processes: *const Proc, count: usize) -> Self {
         // SAFETY: the caller says so.
         let processes = unsafe { slice(processes, count) };

@@ -97,8 +97,8 @@ struct Operation {
     texts: [[c_char; LINE_CHARS]; TEXT_LINES],
 }
 
-/// A message that has not completed. The debug library may be wrong about that; the MPI request at
-/// [`LibraryMessage::request`] is authoritative.
+/// A message that the debug library lists, complete or not. The library may be wrong about its completion; the MPI
+/// request at [`LibraryMessage::request`] is authoritative.
 pub(super) struct LibraryMessage {
     pub(super) is_matched: bool,
     pub(super) is_complete: bool,

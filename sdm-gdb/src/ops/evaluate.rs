@@ -84,7 +84,8 @@ pub(super) async fn unchecked(
     }
 }
 
-/// The value of an argument as a number. An enumeration constant gives its number. `None` if there is no value.
+/// The value of an argument as a number; of a communicator, file or window as gdb shows it. An enumeration constant
+/// gives its number. `None` if there is no value.
 pub(super) async fn number(
     gdb: &Gdb,
     thread: &ReadThread,

@@ -105,7 +105,8 @@ async fn noted_access(gdb: &Gdb) -> Option<Access> {
     })
 }
 
-/// Evaluates calls into the program while its other threads stay stopped. The value of a failed call is `None`.
+/// Evaluates calls into the program while its other threads stay stopped. The value of a failed call is `None`. Empty
+/// if gdb cannot keep these threads stopped.
 async fn alone(gdb: &Gdb, calls: Vec<String>) -> Vec<Option<String>> {
     let asked = gdb.clone();
     gdb.finish(async move {

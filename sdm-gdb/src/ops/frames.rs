@@ -27,7 +27,7 @@ const C: [&str; 11] = [
     "c", "c++", "cc", "cpp", "cu", "cxx", "h", "hh", "hip", "hpp", "hxx",
 ];
 
-/// One frame from gdb.
+/// One frame from gdb, or a Python frame at the level of its interpreter frame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GdbFrame {
     pub(crate) level: u32,
@@ -205,7 +205,8 @@ impl GdbFrame {
         }
     }
 
-    /// The frame for comparison between tasks: without level, as the depth inside a runtime differs.
+    /// The frame for comparison between tasks: without its arguments, and without level, as the depth inside a runtime
+    /// differs.
     pub(crate) fn place(&self) -> Frame {
         Frame {
             level: 0,
@@ -243,7 +244,8 @@ impl GdbFrame {
             .collect()
     }
 
-    /// The lines of the innermost loop around the current line, with the number of the first. `None` without a loop.
+    /// The lines of the innermost loop around the current line, with the number of the first. `None` without a
+    /// loop within 40 lines of it.
     fn loop_around(&self, gdb: &Gdb) -> Option<(u32, Vec<String>)> {
         const LINES: u32 = 40;
         let first = self.line.checked_sub(1)?.saturating_sub(LINES) + 1;

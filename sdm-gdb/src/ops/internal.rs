@@ -50,9 +50,9 @@ const UNKNOWN_OPTION: &str = "Unknown option";
 /// Option for an ignore count so large that the breakpoint never stops.
 const NEVER: &str = "-i 2147483647 ";
 
-/// Inserts missing breakpoints, except in a process that was attached to. All commands for one list of breakpoints are
-/// sent before the first answer. At the first stop the program's libraries are loaded, so that few breakpoints stay
-/// pending.
+/// Inserts missing breakpoints. In a process that was attached to, or if the configuration excludes them, it inserts
+/// only the one for checks of the use of MPI. All commands for one list of breakpoints are sent before the first
+/// answer. At the first stop the program's libraries are loaded, so that few breakpoints stay pending.
 pub(crate) async fn insert_internal(gdb: &Gdb) {
     watch_check(gdb).await;
     let wanted = {
@@ -152,8 +152,8 @@ fn line(function: &str, what: Internal, qualified: &str) -> String {
     format!("-break-insert -f {never}{qualified}--function {function}")
 }
 
-/// Inserts a breakpoint without `--qualified`, which gdb 10 and 11 do not know. The breakpoint covers all functions
-/// of that name; locations inside C++ scopes are disabled.
+/// Inserts a breakpoint without `--qualified`, which gdb 10 and 11 do not know. The breakpoint covers all functions of
+/// that name; locations inside C++ scopes are disabled, except for functions that report a finding.
 async fn insert_unqualified(gdb: &Gdb, function: &str, what: Internal) -> Result<Results, Failure> {
     let results = gdb.mi(line(function, what, "")).await?;
     let made = results.tuple("bkpt").unwrap_or(&results);

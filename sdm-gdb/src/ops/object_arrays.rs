@@ -283,8 +283,8 @@ async fn below(
     make(gdb, wanted).await
 }
 
-/// Corrects the children that gdb has listed for a Fortran value: their indices, and arrays whose elements gdb would
-/// read from wrong addresses.
+/// Corrects the children that gdb has listed for a Fortran value: indices, parts without a value, pointers, objects of
+/// a class, and arrays whose elements gdb would read from wrong addresses.
 pub(super) async fn put_right(gdb: &Gdb, of: &FortranObject, children: &mut [VarObject]) {
     for child in children {
         let Some((root, path)) = child.name.split_once('.') else {

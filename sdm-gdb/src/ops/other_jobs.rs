@@ -28,8 +28,9 @@ pub(super) async fn beginning(
     Ok(may_wait.then(|| vec![CallArgument::hidden(ArgumentRole::OtherJobs, 0)]))
 }
 
-/// Adds to a call's arguments that it may wait for processes of other jobs. Without this, a job whose ranks all wait
-/// in MPI would be taken for a deadlock, while a child that it has spawned computes.
+/// Adds to a call's arguments that it may wait for processes of other jobs, if the process is connected to any and the
+/// arguments do not exclude it. Without this, a job whose ranks all wait in MPI would be taken for a deadlock, while a
+/// child that it has spawned computes.
 pub(super) async fn add_possible(
     place: &Place<'_>,
     found: &mut Vec<CallArgument>,

@@ -1,4 +1,4 @@
-//! Commands whose reply is the output of one gdb question.
+//! Commands whose reply is made of gdb's answers.
 
 use sdm_debug::{Command, Failure, FailureCode, Reply};
 

@@ -155,7 +155,7 @@ impl Told {
 }
 
 /// Replaces the ranks that a call names in this communicator, window or group by ranks of the job. Adds the members of
-/// the object and its context id.
+/// the object and its context id. If it has processes of other jobs, only that fact and the context id are added.
 pub(super) async fn translate(
     place: &Place<'_>,
     named: Named,

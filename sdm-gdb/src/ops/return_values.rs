@@ -19,7 +19,7 @@ const WRONG: [&str; 5] = [
     "real(kind=16)",
     "vector_size",
 ];
-/// Sizes of these types, and of structures returned in registers. Larger ones are returned in memory.
+/// Sizes in bytes of the values that gdb can read wrong. Larger values are returned in memory.
 const SIZES: [u32; 3] = [16, 32, 64];
 
 /// Fails if gdb reads a function's return value wrong.

@@ -107,7 +107,7 @@ async fn carry_out(gdb: &Gdb, line: &str) -> Result<String, Failure> {
     Ok(printed)
 }
 
-/// The signals that an argument of `handle` names: one by name, several by number, or all.
+/// The signals that an argument of `handle` names: one by name or number, several by a range of numbers, or all.
 fn named(word: &str) -> Vec<String> {
     let (first, last) = word.split_once('-').unwrap_or((word, word));
     match (first.parse::<i32>(), last.parse::<i32>()) {

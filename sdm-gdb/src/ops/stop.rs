@@ -61,11 +61,12 @@ enum Verdict {
     ByValgrind { sent: bool, asked: bool },
     /// The program under Valgrind is about to fork; `has` is true if it has forked.
     Forks { has: bool },
-    /// A sanitizer reports an error.
+    /// A sanitizer, or the library that checks the use of MPI, reports an error.
     Found(Finder),
     /// The program is about to call `MPI_Comm_rank` for the first time.
     World,
-    /// A start has reached the dynamic linker, and continues to the program's entry point.
+    /// A start has reached a first instruction, mostly the dynamic linker's. It continues to the program's entry
+    /// point, or until an exec wrapper has executed the program.
     ToEntry,
 }
 

@@ -79,7 +79,8 @@ async fn before(gdb: &Gdb, thread: u32, after: u64) -> Result<Option<String>, Fa
     Ok(None)
 }
 
-/// True for a library's internal name, which users do not know.
+/// True for a library's internal name, which users do not know. The internal names of functions that wait for a lock or
+/// a file are excepted.
 fn is_internal(function: &str) -> bool {
     function.starts_with("__") && !is_lock(function) && !is_file(function)
 }

@@ -26,7 +26,7 @@ pub(super) async fn check(gdb: &Gdb, thread: u32) {
     }
 }
 
-/// Makes the same comparison for a process without a gdb, whose MPI library has these symbols.
+/// Compares the ranks for a process without a gdb, whose MPI library has these symbols, and reports a mismatch.
 pub(crate) fn check_at(gdb: &Gdb, symbols: MpiSymbols) {
     let Some(pid) = gdb.get().pid() else {
         return;

@@ -74,7 +74,7 @@ impl Default for Origin {
 }
 
 impl Origin {
-    /// True if gdb has attached to the process, or reads a core file.
+    /// True if gdb has attached to a process that SDM did not start, or reads a core file.
     pub(crate) fn is_attached(&self) -> bool {
         matches!(self, Self::Attached { .. } | Self::CoreFile)
     }

@@ -85,7 +85,7 @@ impl Default for Handling {
     }
 }
 
-/// The signals that gdb initially passes to the program without a stop.
+/// The signals that gdb initially reports, and passes to the program without a stop.
 pub(crate) fn passed_at_first() -> BTreeSet<String> {
     let named = PASSED.into_iter().map(ToOwned::to_owned);
     named.chain((34..=64).map(|n| format!("SIG{n}"))).collect()

@@ -126,7 +126,7 @@ fn found() -> Vec<Story> {
     ]
 }
 
-/// The events at which a task can stop.
+/// Stories of breakpoints and watchpoints.
 fn stops() -> Vec<Story> {
     vec![
         started(

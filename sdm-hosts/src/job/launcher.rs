@@ -75,7 +75,7 @@ impl Search {
     /// A job from the data of its launcher.
     ///
     /// # Errors
-    /// The launcher belongs to another user, and none of the processes that it names belongs to that user.
+    /// The launcher belongs to another user, and none of the processes that it names is that user's on this host.
     fn of_words(
         &self,
         starter: &Process,

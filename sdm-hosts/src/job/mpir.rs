@@ -178,7 +178,7 @@ impl Memory {
         Ok(processes)
     }
 
-    /// Slurm's `JOB.STEP`; `None` if the launcher is not `srun`.
+    /// Slurm's `JOB.STEP`, or `JOB` if `srun` names no step; `None` if the launcher is not `srun`.
     fn slurm(&self, symbols: &Symbols) -> io::Result<Option<String>> {
         let text = |name: &str| -> io::Result<Option<String>> {
             let Some(address) = symbols.addresses.get(name) else {

@@ -92,7 +92,7 @@ pub enum PmixError {
     /// The server is still starting its daemons.
     #[error("the PMIx server is still starting and has no job yet")]
     Starting,
-    /// The error message of `sdm-pmix`.
+    /// The error message of `sdm-pmix`, or its exit status if it printed none.
     #[error("{0}")]
     Said(String),
 }

@@ -81,7 +81,7 @@ pub fn server_of(file: &Path) -> Result<Rendezvous, RejectedFile> {
 /// The server that the user has chosen by `wanted`.
 ///
 /// # Errors
-/// [`ChoiceError`]: no server matches, or several do.
+/// [`ChoiceError`]: no server matches, or several run and `wanted` names none.
 pub fn choose(wanted: &Wanted) -> Result<Rendezvous, ChoiceError> {
     if let Wanted::File(file) = wanted {
         return rendezvous::read(file).map_err(|why| ChoiceError::NoSuch {

@@ -48,7 +48,7 @@ pub enum RejectedFile {
     /// The path is a folder, a pipe or the like.
     #[error("not a regular file")]
     NoFile,
-    /// Another user has written the file.
+    /// The file belongs to another user.
     #[error("the file belongs to {0}")]
     Foreign(String),
     /// The file is not a rendezvous file.
@@ -239,7 +239,8 @@ fn level_of(name: &str) -> Option<Level> {
 /// The server that has written a rendezvous file.
 ///
 /// # Errors
-/// [`RejectedFile`]: the file cannot be read or belongs to another user, or its server has ended or cannot be queried.
+/// [`RejectedFile`]: the file cannot be read, belongs to another user, or is no rendezvous file. Or its server has
+/// ended, belongs to another user, or would crash.
 pub(super) fn read(file: &Path) -> Result<Rendezvous, RejectedFile> {
     let text = text_of(file)?;
     let name = file.file_name().and_then(|name| name.to_str());
@@ -289,7 +290,7 @@ fn parse(text: &str) -> Option<Rendezvous> {
     })
 }
 
-/// Checks that the process is a server of this user.
+/// Checks that the process is a server of this user that accepts tools, and sets the name of its program.
 fn check(server: &mut Rendezvous) -> Result<(), RejectedFile> {
     let pid = server.pid;
     let process = proc::of(pid);

@@ -76,7 +76,8 @@ pub struct ProbeResult {
     pub certain_from: Vec<(usize, usize)>,
 }
 
-/// Serves requests until the end of the input, if this process was started as a looker; `None` otherwise.
+/// Serves requests until the end of the input, or until this process uses too much memory; `None` if this process was
+/// not started as a looker.
 #[must_use]
 pub fn run(prober: &mut dyn Prober) -> Option<io::Result<()>> {
     let mut words = std::env::args_os().skip(1);

@@ -1,4 +1,4 @@
-//! Communicators and requests of MPI libraries, read from a process's memory.
+//! Communicators, requests and RMA epochs of MPI libraries, read from a process's memory.
 
 mod mpich;
 mod openmpi;

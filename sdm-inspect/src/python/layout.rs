@@ -62,8 +62,8 @@ pub(super) struct FrameLayout {
     pub(super) variables: u64,
     /// Offset of the dictionary of the module's variables.
     pub(super) globals: u64,
-    /// Offset of the dictionary of a frame whose variables are in one, as a module's are; `None` if unknown. A
-    /// dictionary has a version only up to 3.12.
+    /// Offset of the dictionary of a frame whose variables are in one, as a module's are; `None` if it is not read:
+    /// after 3.12 a dictionary has no version, which would show a change.
     pub(super) dictionary: Option<u64>,
     pub(super) boundary: Boundary,
 }

@@ -92,7 +92,7 @@ pub struct PythonThread {
     /// One group of frames for each call of the interpreter's evaluation function, innermost first. The frames in a
     /// group are innermost first too.
     pub groups: Vec<Vec<PythonFrame>>,
-    /// True if not all frames were read: the outermost group and the groups around it are incomplete.
+    /// True if not all frames were read: the outermost group may be incomplete, and groups around it may be missing.
     pub is_cut: bool,
     /// True for the thread with the interpreter's lock: no other thread runs Python code at that time.
     pub has_lock: bool,

@@ -193,7 +193,8 @@ impl Reader<'_> {
             .collect()
     }
 
-    /// The keys and values of a dictionary, in the order in which they were added. `None` if there are too many.
+    /// The keys and values of a dictionary, in the order in which they were added. `None` if they cannot be read, or if
+    /// there are too many.
     fn entries(&self, dictionary: u64) -> Option<Entries> {
         const KEYS: u64 = 32;
         const KIND_OF_TEXTS: u8 = 1;

@@ -1,4 +1,4 @@
-//! Tests with memory of an Open MPI process that has the layout, and with memory that has not.
+//! Tests with memory of an Open MPI process that has the layout of the table, and with memory that has not.
 
 use super::*;
 

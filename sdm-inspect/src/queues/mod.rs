@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// A shell script as helper, which writes these bytes, and then ends or waits.
+    /// A shell script as helper, which ends or waits; these bytes are its answer, and are sent before it starts.
     fn helper(script: &str, says: &[u8]) -> Helper {
         let (socket, mut theirs) = UnixStream::pair().unwrap();
         theirs.write_all(says).unwrap();

@@ -6,8 +6,8 @@ use nix::errno::Errno;
 use sdm_system::proc;
 use serde::{Deserialize, Serialize};
 
-/// The reason why a process was not inspected. The process runs unchanged. The texts contain nothing that differs
-/// between processes, so that equal reasons are merged.
+/// The reason why a process was not inspected. The process runs unchanged. The texts do not name the process, so that
+/// equal reasons of several processes are merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
     /// The process does not exist any more.

@@ -89,7 +89,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Continues the search at a call's target; `None` if the target is unknown, so that no chain is certain.
+    /// Continues the search at a call's target. `None` if a target is unknown or a limit is exceeded, so that no chain
+    /// is certain.
     fn follow(&mut self, from: Place<'_>, target: &Target) -> Option<()> {
         let entry = match target {
             Target::At(address) => from.in_process(*address),

@@ -8,7 +8,7 @@ const VARIABLE_BYTES_MAX: u64 = 4096;
 
 impl Scope<'_> {
     /// The function's variables, each with its name and its bytes up to `VARIABLE_BYTES_MAX`. The bytes are `None` for
-    /// a variable without a location.
+    /// a variable that has no location or cannot be read.
     pub(crate) fn contents(&self) -> Vec<(String, Option<Vec<u8>>)> {
         let variables = self.locals().into_iter();
         let contents = variables.map(|local| {

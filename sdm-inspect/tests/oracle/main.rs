@@ -35,8 +35,8 @@ enum Cause {
 struct Difference {
     program: &'static str,
     cause: Cause,
-    /// Maximum number of differing frames, of all threads, in our and in gdb's stacks; only those of gdb where gdb's do
-    /// not exist. It may only fall.
+    /// Maximum number of differing frames, of all threads, in our and in gdb's stacks; only those of gdb with
+    /// [`Cause::NoRules`]. It may only fall.
     frames_max: usize,
 }
 
@@ -147,8 +147,8 @@ impl Differing {
 }
 
 impl Difference {
-    /// True if the cause explains the differing frames. They are not of the program's own source, except where gdb
-    /// leaves names out.
+    /// True if the cause explains the differing frames. With `OtherUnit` they may be of any source. With `NoRules` some
+    /// of ours are of the program's own source, and none of gdb's. Otherwise none are.
     fn explains(&self, found: &[Differing]) -> bool {
         let source = self.program.split(' ').next().unwrap();
         let is_user = |row: &Row| row.1 == source;
@@ -266,7 +266,7 @@ fn stacks_of_fortran_and_rust_equal_those_of_gdb() {
     check(&some(RUST, &["O0", "O2"]));
 }
 
-/// All languages with all compiler variants.
+/// C, C++ by gcc and by clang, and Fortran, with all compiler variants.
 #[test]
 fn stacks_of_every_compiler_variant_equal_those_of_gdb() {
     for language in [C, CXX, CLANG, FORTRAN] {

@@ -192,7 +192,7 @@ states! {
 }
 
 impl Job {
-    /// True if a job in this state has ended.
+    /// True if a job in this state has ended, or could not be started.
     #[must_use]
     pub fn has_ended(self) -> bool {
         matches!(self, Self::Terminated | Self::Error)

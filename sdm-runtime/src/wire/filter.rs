@@ -122,7 +122,8 @@ impl Filters {
         (!groups.is_empty()).then_some(event)
     }
 
-    /// Updates the known parents and children of elements from an event.
+    /// Updates the known parents and children of elements from an event. New children of hidden elements are hidden
+    /// too, if the filter includes descendants.
     fn note(&mut self, event: &Event) {
         match event {
             Event::New(_, parent, groups) => {

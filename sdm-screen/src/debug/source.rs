@@ -27,7 +27,7 @@ impl SourceView {
     }
 }
 
-/// The tasks that are in a file, by line.
+/// The tasks that are stopped in a file, by line.
 pub(crate) fn standing(board: &Overview, path: &str) -> Vec<(u32, IdSet)> {
     let mut lines: Vec<(u32, IdSet)> = Vec::new();
     for row in &board.ranks {

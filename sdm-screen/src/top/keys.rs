@@ -175,7 +175,7 @@ impl Top {
         self.over = Overlay::Menu { name, at };
     }
 
-    /// The form for a new job, with the cluster of the selected job.
+    /// The form for a new job, with the only started cluster or, if several are started, the selected job's.
     fn submit_form(&self) -> Form {
         use sdm_runtime::wire::event::Kind;
         let names = self.facts.clusters.iter();
@@ -217,7 +217,8 @@ impl Top {
         self.over = Overlay::Form(form);
     }
 
-    /// Copies the name of the selected row to the terminal's clipboard.
+    /// Copies the name of the selected row or node, or the last shown line of a job's output, to the terminal's
+    /// clipboard.
     fn copy(&mut self) {
         let node = self
             .map
@@ -274,7 +275,7 @@ impl Top {
         }
     }
 
-    /// Carries out an entered line: a view's name, or words of `sdm`.
+    /// Carries out an entered line: a view's name, `help`, `quit`, or words of `sdm`.
     fn command(&mut self, line: &str) {
         match line {
             "" => {}

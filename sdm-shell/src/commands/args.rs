@@ -28,7 +28,8 @@ pub(super) fn count(
     Ok(value)
 }
 
-/// Parses breakpoint numbers: `1 3-5`. Empty at the end of the line.
+/// Parses breakpoint numbers: `1 3-5`. `$bpnum`, the most recent breakpoint, is returned as 0. Empty at the end of the
+/// line.
 pub(super) fn numbers(rest: &mut Cursor<'_>, command: &str) -> Result<Vec<u32>, CommandError> {
     let mut numbers = Vec::new();
     while !rest.is_empty() {

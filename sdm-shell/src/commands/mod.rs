@@ -127,7 +127,7 @@ pub enum UserCommand {
     Pagination(Option<bool>),
     /// `kill`.
     Kill,
-    /// `detach`.
+    /// `detach [SET]`.
     Detach(Option<SetExpr>),
     /// `attach SET`: attaches to further tasks of a running job.
     Attach(SetExpr),

@@ -136,7 +136,8 @@ pub(super) async fn attach_more(
     verdict
 }
 
-/// Attaches, and reports failures. Returns the tasks that are attached.
+/// Shows the tasks and their processes, attaches, and reports failures. Returns the verdict, and the tasks that are
+/// attached.
 pub(super) async fn attach_quietly(
     session: &SessionHandle,
     spec: AttachSpec,
@@ -146,7 +147,7 @@ pub(super) async fn attach_quietly(
     attach_unannounced(session, spec, to).await
 }
 
-/// Shows the tasks and processes of the session.
+/// Shows that a session begins on these tasks, with their processes.
 pub(super) fn announce(session: &SessionHandle, spec: &AttachSpec, to: &IdSet) {
     let item = Item::Start {
         session: session.session_name(),
@@ -189,8 +190,8 @@ pub(super) fn elsewhere(session: &SessionHandle) -> IdSet {
     elsewhere.unwrap_or_default()
 }
 
-/// Replaces the tree of servers, which cannot grow, by one that also has servers for `wanted`. Tasks that
-/// were attached are attached again, with their breakpoints.
+/// Replaces the tree of servers, which cannot grow, by one that also has servers for `wanted`. Tasks that were
+/// attached are attached again, with their breakpoints. The focus becomes all attached tasks.
 async fn attach_anew(session: &SessionHandle, said: &Invocation<'_>, mut wanted: IdSet) -> Verdict {
     let who = Names::ranks().label(&wanted.intersection(&elsewhere(session)), 60);
     session.say(&format!(
@@ -252,7 +253,7 @@ async fn insert_again(
     }
 }
 
-/// `detach [SET]`: detaches these tasks and removes them from the focus.
+/// `detach [SET]`: detaches these tasks. With a set, the focus keeps its live tasks, and is unchanged if it has none.
 pub(super) async fn detach(
     session: &SessionHandle,
     said: &Invocation<'_>,

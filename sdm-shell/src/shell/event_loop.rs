@@ -39,7 +39,8 @@ impl<D: DebugSession + 'static> Shell<D> {
         some
     }
 
-    /// Waits for one event and handles it, then shows the notices whose delay is over.
+    /// Waits for one event and handles it. Then shows the notices whose delay is over, and the report and the state of
+    /// the session if they are due.
     fn take_event(&self) {
         let deadline = self.handle.read(|model| model.news.deadline());
         let next = [self.handle.wake_at(), deadline, overview::due(&self.handle)]

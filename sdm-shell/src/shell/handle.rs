@@ -189,7 +189,8 @@ impl SessionHandle {
         id
     }
 
-    /// Sends a command that no caller waits for. Its result is shown when it is complete.
+    /// Sends a command that no caller waits for. When it is complete, its result is shown if `end` shows stops, or if
+    /// it failed on a task.
     pub(super) fn send_unattended(
         &self,
         said: &str,

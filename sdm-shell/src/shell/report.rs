@@ -34,7 +34,7 @@ const LAST_QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 const LOOKS_MAX: usize = 4;
 /// Maximum number of frames of a stack that is read with variables.
 const FRAMES_MAX: u32 = 32;
-/// Number of frames whose variables are read.
+/// Maximum number of frames of a stack whose variables are read.
 const LOCALS_FRAMES_MAX: usize = 4;
 
 /// Sets the facts of the run and the names of its tasks for the report. If there are `files`, the report is
@@ -110,7 +110,8 @@ pub(super) fn take_report(session: &SessionHandle) -> Option<(ReportFiles, Repor
     Some((files, report(session)))
 }
 
-/// `report FILE`: writes a page with the state of the session and the stacks of stopped tasks.
+/// `report FILE`: writes a page, a text and a JSON file, with the state of the session and the stacks of tasks that
+/// are stopped or run without a gdb.
 pub(super) async fn write_report_to(session: &SessionHandle, file: &str) -> Verdict {
     look(session, Values::Now).await;
     let files = ReportFiles::of_page(file.into(), None);
@@ -302,7 +303,7 @@ async fn answer_of(session: &SessionHandle, task: TaskId, command: &Command) -> 
     answers.into_iter().next().map(|(_, reply)| reply)
 }
 
-/// Records the versions of gdb and of the MPI library once, from a stopped task.
+/// Records once the gdb versions of the stopped tasks, and the version of the first one's MPI library.
 pub(super) async fn look_at_versions(session: &SessionHandle) {
     let standing = session.standing();
     if standing.is_empty() || session.reporting(|reporting| reporting.recorder.knows("gdb")) {

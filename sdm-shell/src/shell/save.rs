@@ -21,7 +21,7 @@ pub(super) fn save(session: &SessionHandle, file: &str) -> Verdict {
     }
 }
 
-/// `gcore FILE`: every task writes its own core file at the same time.
+/// `gcore FILE`: the tasks of the line write their core files at the same time, at most [`CORES_MAX`].
 pub(super) async fn dump(session: &SessionHandle, said: &Invocation<'_>, file: &str) -> Verdict {
     if said.to.len() > CORES_MAX {
         return session.complain(

@@ -22,8 +22,8 @@ const TREE_GRACE: Duration = Duration::from_secs(15);
 pub const COMPLETE_WAIT: Duration = Duration::from_secs(2);
 
 impl SessionHandle {
-    /// Waits for a goal, at most until this time; without a time, without limit. `said` is the user's line. Queries
-    /// have a time limit of their own.
+    /// Waits for a goal, at most until this time; without a time, without limit. An earlier limit of the session
+    /// applies too. `said` is the user's line. Queries have a time limit of their own.
     pub(super) async fn wait_for(
         &self,
         goal: &Goal,
@@ -127,8 +127,8 @@ pub(super) async fn next_line(
     }
 }
 
-/// Handles Ctrl-C: a query is given up, running tasks are stopped, and detached ones are killed. A command that
-/// detaches tasks is not affected.
+/// Handles Ctrl-C: a query is given up, running tasks are stopped, and detached ones are killed. If their launcher
+/// controls them, the session ends instead. A command that detaches tasks is not affected.
 fn interrupt_goal(session: &SessionHandle, goal: &Goal) {
     let end = match goal {
         Goal::Answered(id) | Goal::Completed(id) => return session.cancel(*id),

@@ -144,6 +144,6 @@ struct Watch {
     looks: u64,
     /// The last shown stacks; None before the first.
     shown: Option<MergedStacks>,
-    /// The tasks that were reported as ended.
+    /// The tasks that were reported as ended or detached.
     gone: IdSet,
 }

@@ -53,7 +53,8 @@ fn go_to(session: &SessionHandle, folder: &str) -> Verdict {
     where_am_i(session)
 }
 
-/// Makes relative paths of the programs absolute, before `cd` changes the directory.
+/// Makes relative paths and directories of the programs absolute. They are relative to `before`, the directory before
+/// `cd`.
 fn keep_paths(programs: &mut [(IdSet, StartSpec)], before: &Path) {
     let kept = |path: &[u8]| {
         before

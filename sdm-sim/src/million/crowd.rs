@@ -313,7 +313,8 @@ impl Crowd {
         }
     }
 
-    /// The next message for a member that is free; `None` if there is none.
+    /// The next input of a member; `None` if there is none. Between paced members it is the message that arrives first,
+    /// and its receiver is busy from then on at the earliest.
     fn next_item(&mut self) -> Option<(u32, Arrival)> {
         let Some(paced) = &mut self.paced else {
             while let Some(sent) = self.sent.pop() {

@@ -1,7 +1,7 @@
 //! Measures the costs of a session of any number of nodes with one task each, up to a million.
 //!
-//! The nodes are the real ones, without links, keys or network: a message reaches its receiver at once. Messages are
-//! encoded to count their bytes, and passed on unencoded.
+//! The nodes are the real ones, without links, keys or network: a message reaches its receiver at once, or after a
+//! computed time in [`round_trip`]. Messages are encoded to count their bytes, and passed on unencoded.
 
 mod crowd;
 #[cfg(test)]

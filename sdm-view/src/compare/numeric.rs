@@ -48,7 +48,7 @@ pub fn numeric_parts(text: &str) -> Vec<NumericPart> {
     first
 }
 
-/// The path without the indices at its end.
+/// The path without the indices at its end, and without the member `_M_elems` of a `std::array` before them.
 fn whole(path: &str) -> &str {
     let mut path = path;
     while let Some((before, _)) = path

@@ -84,7 +84,7 @@ fn characters(text: &str) -> Option<Vec<&str>> {
     }
 }
 
-/// The text that a pointer points to.
+/// The text that a pointer points to, without the address in front. Any other text as it is.
 fn behind_address(text: &str) -> &str {
     let Some(digits) = text.strip_prefix("0x") else {
         return text;

@@ -1,4 +1,4 @@
-//! Tests for the written records.
+//! Tests of the JSON records of a session.
 
 use sdm_debug::reply::{Stop, StopReason, Value as Shown};
 use sdm_debug::{Failure, FailureCode, Reply};

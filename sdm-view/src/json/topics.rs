@@ -101,7 +101,7 @@ fn links(rows: &[LinkRow]) -> Value {
     json!({ "rows": rows.iter().map(row).collect::<Vec<_>>() })
 }
 
-/// The JSON of `outliers`.
+/// The JSON of `outliers` and `display`.
 fn values(expression: &str, values: &[(IdSet, String)]) -> Value {
     let row = |(tasks, value): &(IdSet, String)| json!({ "tasks": set(tasks), "count": tasks.len(), "value": value });
     json!({

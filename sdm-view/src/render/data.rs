@@ -1,4 +1,4 @@
-//! Memory, registers, libraries and other data of tasks, except stacks and values, in gdb's words.
+//! Memory, instructions, source lines, breakpoints, libraries, signals and variable objects of tasks, in gdb's words.
 
 use std::fmt::Write;
 

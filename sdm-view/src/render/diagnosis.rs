@@ -10,7 +10,7 @@ const FINDINGS_MAX: usize = 16;
 /// Maximum number of lines of evidence of one finding.
 const EVIDENCE_MAX: usize = 8;
 
-/// The lines of a diagnosis: the conclusion, then the findings.
+/// The lines of a diagnosis: the conclusion, the findings, and the number of samples.
 pub(super) fn lines(page: &Page<'_>, found: &Diagnosis) -> Vec<String> {
     let style = &page.style;
     let mut lines = Vec::new();

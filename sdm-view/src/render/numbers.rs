@@ -52,7 +52,7 @@ pub(super) fn values(page: &Page<'_>, expression: &str, values: &[(IdSet, String
     lines
 }
 
-/// One line for each distinct value: `1: step = 41`.
+/// One line for each distinct value: `1: step = 41`. At most [`ROWS_MAX`], and a line about the other values.
 pub(super) fn display(
     page: &Page<'_>,
     number: u32,

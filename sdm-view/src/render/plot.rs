@@ -50,7 +50,8 @@ pub(super) fn lines(page: &Page<'_>, plot: &Plot) -> Vec<String> {
     lines
 }
 
-/// A character per number, or per mean of several if they do not fit. Infinite numbers and NaN are blanks.
+/// A character per number, or per mean of several if they do not fit. Infinite numbers and NaN are left out of a mean;
+/// a character for nothing else is a blank.
 fn line(numbers: &[f64], (low, high): (f64, f64), room: usize) -> String {
     let each = numbers.len().div_ceil(room).max(1);
     let mean = |part: &[f64]| {

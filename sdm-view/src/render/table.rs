@@ -1,4 +1,4 @@
-//! Tables: `ranks` and `info breakpoints`.
+//! Tables: `ranks`, `info breakpoints`, and the source lines of `list`.
 
 use sdm_debug::TaskState;
 use sdm_idset::IdSet;
@@ -15,7 +15,7 @@ const PLACES_SHOWN_MAX: usize = 16;
 /// Maximum number of distinct hit counts of one breakpoint that are shown.
 const HITS_SHOWN_MAX: usize = 8;
 
-/// The table of `ranks`: tasks, state and position.
+/// The table of `ranks`: tasks, their program if the job has several, state and position.
 pub(super) fn ranks(page: &Page<'_>, rows: &[RankRow]) -> Vec<String> {
     let cells: Vec<_> = rows
         .iter()

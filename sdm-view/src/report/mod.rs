@@ -60,7 +60,7 @@ pub struct Report {
     pub crashed: Vec<Look>,
     /// The diagnosis of a hang. None if none was made.
     pub diagnosis: Option<Diagnosis>,
-    /// The stacks of all tasks that were stopped; None if they were not read.
+    /// The stacks of tasks that were stopped or ran without a gdb; None if they were not read.
     pub stacks: Option<MergedStacks>,
     /// The stacks with variables of tasks with rare call stacks, or of all if there are few call stacks.
     pub outliers: Vec<Look>,

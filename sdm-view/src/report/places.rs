@@ -40,8 +40,8 @@ pub(super) fn places(tree: &StackTree) -> Vec<Place<'_>> {
     found
 }
 
-/// Selects the sets of tasks whose variables are read: tasks with rare call stacks, rarest first. If there are few call
-/// stacks in total, all are selected. The sets are disjoint, and exclude tasks in `seen`.
+/// Selects the sets of tasks whose variables are read: tasks with rare call stacks, rarest first. If none is rare and
+/// there are few call stacks in total, all are selected. The sets are disjoint, and exclude tasks in `seen`.
 #[must_use]
 pub fn outliers(merged: &MergedStacks, seen: &IdSet) -> Vec<IdSet> {
     let places = places(&merged.tree);

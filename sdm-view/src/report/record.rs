@@ -283,7 +283,8 @@ impl Recorder {
         }
     }
 
-    /// The first failure. A task's exception is the reason of its abort; in a good run it was none.
+    /// The first failure. An exception of a task that crashed first is added as the reason. If no task crashed, the
+    /// first exception is the failure, unless the run was good.
     fn first_failure(&self) -> Option<Moment> {
         let is_good = self.end.as_ref().is_none_or(|end| end.code == 0);
         let mut first = self.first.clone();
@@ -365,7 +366,7 @@ fn moment(at: Duration, tasks: &IdSet, what: &str, bad: bool) -> Moment {
     }
 }
 
-/// True for an event after which a program does not continue by itself.
+/// True for a crash, an end by a signal, and an exit before `MPI_Finalize`.
 fn is_crash(what: &Happening) -> bool {
     match what {
         Happening::Stopped(stop) => stop.reason.is_crash(),

@@ -21,7 +21,7 @@ use super::web::Web;
 use crate::cli::{CommandArgs, Commands};
 use crate::sink::{self, Sink};
 
-/// The sources of lines, in order: a script, then the prompt.
+/// The sources of lines, in order: a script, then the prompt and the pages of `--web`, or standard input.
 pub(super) struct Lines {
     pub(super) script: Option<Vec<ScriptLine>>,
     pub(super) then_prompt: bool,
@@ -50,7 +50,8 @@ pub(super) fn carry_out_batch<D: DebugSession + 'static>(
     shell.run_batch(batch)
 }
 
-/// Carries out the script's lines, then those of the prompt or of standard input.
+/// Carries out the script's lines, then those of the prompt and of pages if a prompt follows. Without a script it also
+/// reads standard input.
 pub(super) fn carry_out<D: DebugSession + 'static>(
     shell: &mut Shell<D>,
     mut lines: Lines,
@@ -148,8 +149,8 @@ pub(super) fn sends(line: &ScriptLine) -> bool {
     parsed.is_ok_and(|line| matches!(line.command, UserCommand::Send { .. }))
 }
 
-/// Creates the prompt's output queue if there is a prompt. Refuses if full-screen mode was requested and is
-/// not supported.
+/// Creates the prompt's output queue if there is a prompt. Refuses if full-screen mode was requested and is not
+/// supported, or if the terminal cannot be used.
 pub(super) fn queue(
     prompts: bool,
     reading: &Arc<AtomicBool>,

@@ -36,7 +36,7 @@ pub(super) struct HeldProcesses {
     partial: bool,
 }
 
-/// A session on the hosts of these processes.
+/// A session on the hosts of the held processes, and the handle that wakes it; or the reason why there is none.
 type Opened<O> = Result<(<O as Opener>::Session, Wake), Refused>;
 
 impl Controlled {

@@ -1,4 +1,4 @@
-//! The command `sdm dap`: a debug adapter for an editor, on standard input and output.
+//! The command `sdm dap`: a debug adapter for an editor, on standard input and output or a socket (`--listen`).
 
 mod clients;
 mod connection;
@@ -26,7 +26,7 @@ use crate::sink::{Records, complain, tell};
 use clients::{ClientEvent, Door, Mailbox, RefusalReports, Stream};
 use connection::Connection;
 
-/// Serves one editor. Returns the exit code.
+/// Serves an editor and the further clients of its session, or prints the jobs for `--jobs`. Returns the exit code.
 pub(super) fn dap<O: Opener>(args: &DapArgs, opener: &O) -> u8 {
     let served = match args.jobs {
         true => tell(&jobs_as_json()),

@@ -23,7 +23,8 @@ use crate::sink;
 /// The exit code of a failure.
 const ERROR: u8 = 2;
 
-/// Samples a job's stacks several times, shows the diagnosis, and detaches.
+/// Samples a job's stacks several times, shows the diagnosis, and detaches; or judges recorded observations
+/// (`--replay`).
 pub(super) fn diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> u8 {
     match try_diagnose(args, opener) {
         Ok(code) => code,

@@ -177,7 +177,8 @@ fn pass_input<D: DebugSession + 'static>(
     Ok(())
 }
 
-/// Ends a session and opens another one like it, which is woken from then on. Ctrl-C aborts the opening.
+/// The function that ends a session and opens another one like it, which is woken from then on. Ctrl-C aborts the
+/// opening.
 fn restart<O: Opener>(
     mut opener: O,
     mut config: SessionConfig,

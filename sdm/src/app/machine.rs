@@ -12,7 +12,7 @@ const JOBS: [(&str, &str); 4] = [
     ("JOB_ID", "Grid Engine"),
 ];
 
-/// Facts for a report: the command line, its working directory, and the machine.
+/// Facts for a report: the command line, its working directory, the machine, the batch job, and SDM's build.
 pub(super) fn of_machine() -> Vec<Fact> {
     let words = std::env::args_os().map(|word| quoted(&word.to_string_lossy()));
     let mut facts = vec![Fact::new(

@@ -13,7 +13,7 @@ use super::opener::Opener;
 use super::view::{give_up, write};
 use crate::cli::{ProfileArgs, SamplingArgs, StacksArgs, TargetArgs};
 
-/// Reads the stacks, shows them merged, and detaches.
+/// Reads the stacks once, again and again (`--watch`), or as samples for a time, shows them merged, and detaches.
 pub(super) fn stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> u8 {
     match try_stacks(args, opener) {
         Ok(code) => code,

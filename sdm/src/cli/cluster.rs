@@ -178,7 +178,7 @@ pub struct ShowArgs {
 #[derive(Debug, Args)]
 #[command(override_usage = "sdm submit [OPTIONS] [--] PROGRAM [ARGS]...")]
 pub struct SubmitArgs {
-    /// To whom.
+    /// The cluster that gets the job.
     #[command(flatten)]
     pub to: ManagerArgs,
 

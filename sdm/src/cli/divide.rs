@@ -9,8 +9,8 @@ use clap::{Arg, ArgAction, Command};
 /// name is the first word that is neither an option nor an option's value, as for mpirun, mpiexec and srun. Everything
 /// behind it is the program's.
 ///
-/// It stays as it is where it has a `--`, and where its command takes no program in this way. It also stays where an
-/// option is not known, which is for clap to say.
+/// In front of the name, `-np` is written as `-n`. No `--` is added where one precedes the name, and where the command
+/// takes no program in this way. None is added either where an option is not known, which is for clap to say.
 #[must_use]
 pub fn divided(definition: &Command, mut args: Vec<OsString>) -> Vec<OsString> {
     let verb = args

@@ -18,7 +18,7 @@ pub struct EmulateArgs {
           value_parser = clap::value_parser!(u32).range(1..=i64::from(TASKS_MAX)))]
     pub count: u32,
 
-    /// Commands, and how what comes of them is shown.
+    /// The commands to carry out, and the form of their output.
     #[command(flatten)]
     pub script: ScriptArgs,
 

@@ -25,7 +25,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub launch: LauncherArgs,
 
-    /// Commands, and how what comes of them is shown.
+    /// The commands to carry out, and the form of their output.
     #[command(flatten)]
     pub script: ScriptArgs,
 
@@ -63,7 +63,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub gdb_use: Box<GdbArgs>,
 
-    /// Checks of their use of MPI.
+    /// Checks of the processes' use of MPI.
     #[command(flatten)]
     pub check: Box<CheckArgs>,
 

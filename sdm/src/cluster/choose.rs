@@ -32,7 +32,7 @@ pub(super) fn defined(named: Option<&str>) -> Result<Vec<Definition>, ClusterErr
 /// The named cluster, or all defined ones, without those that are not started.
 ///
 /// # Errors
-/// No cluster is started.
+/// No cluster is started, or those of [`defined`].
 pub(super) fn started(named: Option<&str>) -> Result<Vec<Definition>, ClusterError> {
     let all = defined(named)?;
     let names = all
@@ -64,8 +64,8 @@ pub(super) fn ask(name: &str, question: &Question, wait: Duration) -> Result<Ans
     }
 }
 
-/// Queries all started managers. A manager that cannot be queried is reported, and the others' answers are
-/// returned.
+/// Queries the named manager, or all started ones. A manager that cannot be queried is reported, and the others'
+/// answers are returned.
 ///
 /// # Errors
 /// No manager could be queried.

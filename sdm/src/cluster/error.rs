@@ -128,7 +128,7 @@ pub(crate) enum ClusterError {
     /// A system call has failed.
     #[error("a system call failed: {0}")]
     System(#[from] io::Error),
-    /// Standard output is closed.
+    /// Standard output cannot be written.
     #[error("cannot write to standard output: {0}")]
     Output(io::Error),
 }

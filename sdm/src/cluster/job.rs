@@ -271,7 +271,7 @@ fn there(
     Ok(words)
 }
 
-/// The target for `CLUSTER:NUMBER`. None if no such cluster is defined.
+/// The target for `CLUSTER:NUMBER`. None for another text, which may be a program's name.
 fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, ClusterError> {
     let Ok((Some(cluster), _)) = split(text, None) else {
         return no_cluster(text).map_or(Ok(None), Err);

@@ -152,8 +152,8 @@ fn queues(answers: &[Answer]) -> Table {
     table
 }
 
-/// The user's jobs, including those that ended within the last day. With `all`, the jobs of all users and
-/// older ones.
+/// The user's jobs, including those that ended within the last day. A job whose owner or whose cluster's user is
+/// unknown counts as the user's. With `all`, the jobs of all users and older ones.
 fn shown_jobs(answers: &[Answer], all: bool, now: u64) -> Vec<Element<'_>> {
     let is_recent = |job: &Element<'_>| {
         let end = job.number(id::END_TIME).filter(|end| *end > 0);
@@ -189,7 +189,8 @@ pub(crate) struct RunningJob {
     pub(crate) starter: Option<i32>,
 }
 
-/// The user's running jobs, in clusters of this host that are started. A manager that does not answer is reported.
+/// The user's running jobs that are not being debugged, in clusters of this host that are started. A manager that does
+/// not answer is reported.
 pub(crate) fn running() -> Vec<RunningJob> {
     let here = |it: &Definition| it.host.is_none();
     let clusters = started(None).unwrap_or_default().into_iter().filter(here);

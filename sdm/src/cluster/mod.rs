@@ -32,7 +32,7 @@ pub(crate) use list::running;
 
 pub(crate) use job::{Located, LocatedPlace, locate};
 
-/// The exit code of `stacks`, `profile` and `diagnose` if the target is not found.
+/// The exit code of `stacks`, `profile` and `diagnose` if a cluster's job cannot be their target.
 const NO_LOOK: u8 = 2;
 
 /// Finds the cluster job that a debugger has to attach to (`CLUSTER:NUMBER`). `args` is the whole command line. Returns

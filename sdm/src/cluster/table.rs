@@ -102,7 +102,7 @@ impl Table {
     }
 }
 
-/// The beginning of a text that is wider than so many terminal columns.
+/// The text, cut if it is wider than so many terminal columns.
 pub(super) fn cut(cell: &str, width: usize) -> String {
     if columns(cell) <= width {
         return cell.to_owned();

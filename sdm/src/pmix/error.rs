@@ -1,4 +1,4 @@
-//! Errors of the commands for foreign PMIx servers.
+//! Errors of the commands of `sdm pmix`.
 
 use std::io;
 use std::time::Duration;

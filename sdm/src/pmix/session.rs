@@ -143,7 +143,7 @@ impl Session {
         }
     }
 
-    /// Sends a request whose failure is an error.
+    /// Sends a request and waits for its lines. A status of failure in the answer is an error.
     pub(super) fn must(&mut self, what: &str, ask: ToolRequest) -> Result<Vec<Line>, ToolError> {
         match self.ask(ask)? {
             (0, lines) => Ok(lines),

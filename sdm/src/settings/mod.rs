@@ -61,15 +61,15 @@ pub enum Origin {
     SiteFile(usize),
     /// The site's file, in the command's table.
     SiteTable(usize),
-    /// The file, outside of tables.
+    /// The user's file, outside of tables.
     File(usize),
-    /// The file, in the command's table.
+    /// The user's file, in the command's table.
     Table(usize),
     /// An environment variable.
     Variable(String),
     /// The site's file, in the table of a profile.
     SiteProfile(usize),
-    /// The file, in the table of a profile.
+    /// The user's file, in the table of a profile.
     Profile(usize),
 }
 
@@ -206,7 +206,7 @@ impl Settings {
     /// The definition of the command line with these settings as its defaults.
     ///
     /// # Errors
-    /// A value is invalid for its option.
+    /// A value is invalid for its option, or there is no profile of this name.
     pub fn apply(&self, command: Command, profile: Option<&str>) -> Result<Command, SettingsError> {
         if let Some(name) = profile {
             self.check_profile(name)?;

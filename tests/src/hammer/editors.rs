@@ -28,7 +28,7 @@ const BEGIN: Requests = &[
     ("configurationDone", "{}"),
 ];
 
-/// Requests that read and change values.
+/// Requests about stopped tasks: their stacks, values, memory, data breakpoints and places.
 const LOOK: Requests = &[
     ("threads", "{}"),
     ("stackTrace", r#"{"threadId":1,"startFrame":0,"levels":20}"#),
@@ -75,7 +75,7 @@ const LOOK: Requests = &[
     ("sdm/scope", r#"{"scope":"class"}"#),
 ];
 
-/// Requests that let tasks run, and requests that end the session.
+/// Requests that run, pause or restart tasks, cancel a request, and end the session.
 const MOVE: Requests = &[
     ("next", r#"{"threadId":1,"granularity":"instruction"}"#),
     ("continue", r#"{"threadId":1,"singleThread":true}"#),

@@ -1,4 +1,4 @@
-//! Seeds of the hammer: messages of real members.
+//! Seeds of the hammer: messages and handshakes of members, plans, and valid inputs of the other decoders.
 
 use bytes::Bytes;
 use sdm_core::codec::{encode_message, encode_slice};

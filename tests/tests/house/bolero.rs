@@ -1,5 +1,5 @@
 //! The decoders' fuzz entries as bolero targets: `cargo bolero test -p sdm-tests --test house bolero::message` fuzzes
-//! one with libFuzzer or another engine; here each gets a few seconds of random inputs.
+//! one with libFuzzer or another engine; here each gets a fixed number of random inputs.
 
 use sdm_tests::hammer::targets;
 

@@ -18,10 +18,10 @@ const METHODS_MAX: usize = 40;
 /// Beginning of the sentence with the reason for a larger size.
 const REASON: &str = "Large because ";
 
-/// Larger files.
+/// Files of more than [`LINES_MAX`] lines.
 const LARGE_FILES: &[&str] = &[];
 
-/// Larger types, each with its crate.
+/// Types with more fields or methods than the maximum, each with its crate.
 const LARGE_TYPES: &[(&str, &str)] = &[
     ("sdm-core", "Member"),
     ("sdm-core", "Node"),
@@ -41,7 +41,7 @@ const SHARED_NAMES: &[(&str, &str, &str)] = &[(
     "each program of the benches has its own",
 )];
 
-/// A type, as far as its size goes.
+/// Size of a type, and its documentation.
 #[derive(Default)]
 struct Size {
     fields: usize,

@@ -16,7 +16,7 @@ const WAYS_AROUND: [&str; 7] = [
     "STDOUT_FILENO",
 ];
 
-/// Files that may use these calls: the sinks, and files that write nothing for the user.
+/// Files that may use calls of [`WAYS_AROUND`]: the sinks, and files that write nothing for the user.
 const ALLOWED: [(&str, &str); 20] = [
     ("sdm/src/sys.rs", "asks whether there is a standard output"),
     ("sdm-bootstrap/src/log.rs", "one line of the log, escaped"),
@@ -92,7 +92,7 @@ const ALLOWED: [(&str, &str); 20] = [
 /// escapes it.
 const RAW_NAMES: [&str; 1] = [".display()"];
 
-/// Files that may use these calls, each with the reason.
+/// Files that may use calls of [`RAW_NAMES`], each with the reason.
 const ALLOWED_RAW: [(&str, &str); 5] = [
     ("sdm-launch/src/manual.rs", "words for a shell, quoted"),
     ("sdm-session/src/key.rs", "an argument that is read again"),

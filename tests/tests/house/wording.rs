@@ -19,7 +19,7 @@ const PRONOUNS: &[&str] = &[
     "whose", "why",
 ];
 
-/// The table.
+/// The file with the numbers of faults of the crates.
 const LIST: &str = "tests/wording.md";
 
 /// Wording faults of a crate: comments and test names.

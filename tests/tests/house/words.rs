@@ -4,7 +4,7 @@ use sdm_runtime::{attribute, states};
 
 use crate::sources;
 
-/// Files in which such a word means something else.
+/// Files in which a word of an attribute or a state means something else.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("sdm-agent/src/slurm/states.rs", "Slurm's own words"),
     ("sdm-agent/src/invoke/", "GridRPC's own words"),

@@ -158,7 +158,7 @@ fn right_uses_of_handles_cause_no_report() {
     );
 }
 
-/// Open MPI 4.1 refuses or crashes in two of them, and does not have the other.
+/// Open MPI 4.1 refuses or crashes in two of the cases, and does not have the functions of the other.
 #[test]
 fn wrong_starts_partitions_and_detached_memory_are_reported() {
     let (launcher, compiler) = LAUNCHERS[1];

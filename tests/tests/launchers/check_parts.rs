@@ -204,7 +204,7 @@ pub(super) fn hold(test: impl Fn(), source: &str, rows: &[(&str, u32, &str, &str
     }
 }
 
-/// Runs functions of which nothing is told.
+/// Runs functions of a program, and checks that no error is reported.
 pub(super) fn hold_right(test: impl Fn(), source: &str, names: &[&str]) {
     for (place, launcher) in places(test, source) {
         let done = run(&place, source, launcher, names).code(0);

@@ -91,7 +91,7 @@ fn equal_leaks_are_one_stop_of_their_ranks() {
     assert!(done.out.contains("exited with code 23"), "{done}");
 }
 
-/// It has no stop at `main`, where the program's libraries are loaded.
+/// A batch run has no stop at `main`, where the program's libraries are loaded.
 #[test]
 fn batch_run_checks_for_leaks_at_the_end() {
     let place = Place::new();

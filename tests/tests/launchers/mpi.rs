@@ -170,8 +170,8 @@ fn mpi_abort_stops_its_rank_and_then_ends_the_job() {
     }
 }
 
-/// The launcher itself forwards the ranks' output and input: nothing is merged, and the launcher's options set the
-/// format.
+/// With `--output launcher`, the launcher itself forwards the ranks' output and input: nothing is merged, and the
+/// launcher's options set the format.
 #[test]
 fn launcher_forwards_output_and_input_of_ranks() {
     let place = Place::new();

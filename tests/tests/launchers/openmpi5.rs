@@ -78,7 +78,7 @@ fn library(mpi: &Path) -> PathBuf {
     mpi.join("lib/openmpi/libpmix.so.2")
 }
 
-/// The command that asks a server.
+/// The command `sdm-pmix` for a query of a server.
 fn helper(library: &Path, server: u32) -> Command {
     let mut helper = Command::new(sdm_tests::binaries::folder().join("sdm-pmix"));
     helper.arg(library).arg(server.to_string());

@@ -1,4 +1,4 @@
-//! The page (`sdm web`) of real MPI jobs of eight ranks that hang, crash, or have a wrong value.
+//! The page (`sdm web`) of real MPI jobs of eight ranks: hangs, a crash, a wrong value, a profile, and arrays.
 
 use std::collections::BTreeSet;
 
@@ -444,7 +444,7 @@ fn blocks_of_all_ranks_are_drawn_as_one_array() {
     quit(running, page);
 }
 
-/// Compares what a step has changed with what it changes on the other ranks.
+/// Draws the changes of an array since the stop before, and checks them.
 fn check_stop_before(page: &mut BrowserPage) {
     page.line("continue");
     ask(page, "field", "plot");

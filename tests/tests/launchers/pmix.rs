@@ -46,7 +46,7 @@ pub(super) fn wait_exited(sdm: &Running<'_>, ranks: &str) {
     }
 }
 
-/// The PMIx server of a place's session.
+/// The pids of the PMIx servers of a place's session.
 pub(super) fn hosts(place: &Place) -> Vec<u32> {
     place.pids("sdm-pmix host")
 }

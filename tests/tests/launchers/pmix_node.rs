@@ -13,7 +13,7 @@ use sdm_tests::processes;
 use sdm_tests::run::until;
 use sdm_tests::sdm::{Running, Sdm, command};
 
-/// Ranks of a session whose server is to be the node's own; they wait until the file `go` exists.
+/// A session of one rank, whose PMIx server is to be the node's own. The rank waits until the file `go` exists.
 fn session<'a>(place: &'a Place, tmp: &Path, held: &Path, go: &Path) -> Running<'a> {
     let sdm: Sdm<'a> = ordinary::run(place, 1)
         .env("TMPDIR", tmp)
@@ -92,7 +92,8 @@ fn pmix_server_becomes_node_server_if_there_is_none() {
     assert!(!file.exists());
 }
 
-/// A file of another owner under that name is neither followed nor overwritten, and a killed server's file is stale.
+/// A link under the name of the rendezvous file is neither followed nor overwritten, and a killed server's file is
+/// stale.
 #[test]
 fn foreign_rendezvous_file_is_left_unchanged() {
     let place = Place::new();

@@ -311,7 +311,8 @@ fn several_queries_of_several_keys_are_answered(job: &Job<'_>, spawned: &str) {
     assert_eq!(told, expected);
 }
 
-/// A foreign tool lists the processes of a node, by its number and by its name.
+/// A foreign tool lists the processes of a node by its number. A node that does not exist, by number or by name, is
+/// reported as not found.
 fn processes_of_a_node_are_listed(job: &Job<'_>, spawned: &str) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_ask.py");
     let mut tool = command(job.place, "/usr/bin/python3");

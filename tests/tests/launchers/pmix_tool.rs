@@ -26,7 +26,7 @@ impl Job {
         job
     }
 
-    /// Starts it with further options; it may not be up yet.
+    /// Starts a job with further options of `prterun`; the job may not be up yet.
     fn begin(mpi: &Path, place: &Place, options: &[&str]) -> Self {
         let mut prterun = Command::new(mpi.join("bin/prterun"));
         prterun.args(["--allow-run-as-root", "--map-by", ":oversubscribe"]);

@@ -14,7 +14,7 @@ use sdm_tests::processes;
 use sdm_tests::run::until;
 use serde_json::Value;
 
-/// A `prte` of an ordinary user's, which ends with this.
+/// A `prte` of an ordinary user's, which drop ends.
 struct Prte {
     shell: Shell,
     server: Child,
@@ -61,13 +61,13 @@ impl Prte {
         all[0]["jobs"].as_array().expect("jobs").clone()
     }
 
-    /// Ends it.
+    /// Ends the `prte`.
     fn end(&mut self) {
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
 
-    /// Lets the job end that waits for this name.
+    /// Lets the job end that waits for the file of this name.
     fn go(&self, name: &str) {
         self.shell.changed();
         fs::write(self.shell.place.path().join(name), "").expect("a file");
@@ -86,7 +86,7 @@ impl Drop for Prte {
     }
 }
 
-/// A command that runs until it is ended.
+/// A running command, with its output so far.
 struct Watched {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -107,7 +107,7 @@ impl Watched {
         watched
     }
 
-    /// Reads its output until the text `wanted` is in it, and ends it then.
+    /// Reads the command's output until it contains `wanted`, and kills the command then.
     fn until(mut self, wanted: &str) -> String {
         let mut said = String::new();
         while !said.contains(wanted) {

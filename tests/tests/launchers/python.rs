@@ -111,7 +111,7 @@ fn hang_of_python(pid: u32) -> Option<&'static str> {
     (waits_for_lock && ids.any(is_holder)).then_some("gil")
 }
 
-/// True once a rank hangs in this way.
+/// True once a rank hangs in the way `way` of `mpi_python_hangs.py`.
 fn hangs(place: &Place, way: &str) -> bool {
     let mut processes = place.pids("mpi_python_hangs.py").into_iter();
     processes

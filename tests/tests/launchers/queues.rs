@@ -29,7 +29,7 @@ fn library() -> PathBuf {
     Path::new(&machine).join(LIBRARY)
 }
 
-/// Eight ranks that hang in a way.
+/// Eight ranks of `hangs`, stopped at `main`, which will hang in this way.
 fn hanging<'a>(place: &'a Place, launcher: &[&str], compiler: Compiler, way: &str) -> Running<'a> {
     let hangs = place.compile("hangs", compiler);
     let nowhere = place.path().join("file");

@@ -1,4 +1,4 @@
-//! Ranks of a batch run without a gdb until something needs one, under every launcher.
+//! Ranks of a batch run without a gdb until something needs one: under `mpirun`, `mpiexec` and the local launcher.
 
 use std::fs;
 use std::io::Read;

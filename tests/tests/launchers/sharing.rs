@@ -34,7 +34,7 @@ fn shims(place: &Place) -> BTreeMap<u32, u32> {
     numbered.collect()
 }
 
-/// Waits until nothing is left of these.
+/// Waits until none of these processes is left.
 fn gone(place: &Place, pids: &[u32]) {
     leftovers::assert_none_left(|| {
         let mut left = leftovers::holding(place.mark());

@@ -1,4 +1,5 @@
-//! Diagnosis of threads that wait for a thread that does not exist, or for a lock that they hold themselves.
+//! Diagnosis of threads that wait for a thread that does not exist, for a lock of their own, or for each other's
+//! locks.
 
 use std::process::Command;
 

@@ -44,7 +44,7 @@ impl Typed {
         self.0.err.wait(0, &wanted);
     }
 
-    /// Waits until it listens.
+    /// Waits until this member listens.
     fn listens(&self) {
         self.0.out.wait(0, "\n");
     }
@@ -65,7 +65,7 @@ fn shown(place: &Place, port: u16) -> (Running<'_>, Vec<String>) {
     shown_with(place, port, &[])
 }
 
-/// The same with these options.
+/// As [`shown`], with further options of `sdm`.
 fn shown_with<'a>(place: &'a Place, port: u16, options: &[&str]) -> (Running<'a>, Vec<String>) {
     let work = place.compile("work", Compiler::C);
     let sdm = Sdm::run(place, 3)
@@ -158,7 +158,7 @@ fn ports_in_use_by_other_programs_are_skipped() {
     ends_well(sdm, typed);
 }
 
-/// The file that the commands name.
+/// The key file that the commands name.
 fn shown_key(commands: &[String]) -> PathBuf {
     let key = commands[0].split("--handover ").nth(1);
     let key = key.and_then(|rest| rest.split(' ').next()).expect("a file");

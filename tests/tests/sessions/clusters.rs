@@ -51,7 +51,7 @@ fn cannot_be_looked_at(shell: &Shell, ended: &str, runs: &str) {
     }
 }
 
-/// Options of `submit`, and a script without a path.
+/// Checks two options that `submit` refuses, and a script that is given without a path.
 fn is_submitted_from_its_folder(shell: &Shell, work: &str) {
     shell
         .words(&["submit", "--time", "10", "--", work])
@@ -370,7 +370,8 @@ fn jobs_of_open_mpi_and_hydra_list_their_ranks() {
     }
 }
 
-/// A list has what another agent has changed, except for the time of its age, and asking has the manager read again.
+/// A list lacks a job that another agent has submitted only if its age says that it is older. A query has the manager
+/// read again.
 #[test]
 fn query_reads_the_manager_again_and_shows_the_age() {
     let shell = Shell::new();

@@ -350,7 +350,7 @@ fn continue_n_counts_hits_and_finish_joins_addresses() {
     done.expect_part("finish", " ... (3 distinct addresses)\n");
 }
 
-/// gdb names one of them in its report of the stop.
+/// gdb names only one of the watchpoints that it removes in its report of the stop.
 #[test]
 fn watchpoints_that_gdb_removed_are_not_listed() {
     let place = Place::new();

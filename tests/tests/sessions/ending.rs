@@ -17,7 +17,7 @@ fn start<'a>(place: &'a Place, launcher: &str) -> Running<'a> {
     start_sharing(place, launcher, 1)
 }
 
-/// The same with `tasks` tasks for each server.
+/// As [`start`], with `tasks` tasks for each server.
 fn start_sharing<'a>(place: &'a Place, launcher: &str, tasks: u32) -> Running<'a> {
     let compiler = match launcher {
         "mpirun" => Compiler::OpenMpi,

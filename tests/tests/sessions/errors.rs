@@ -377,7 +377,7 @@ fn command_line_arguments_are_escaped_in_messages() {
     said(&done, "none of your processes has the name `no\\x0asuch`");
 }
 
-/// All verbs of `sdm`, by its own help.
+/// All verbs of `sdm` but `help`, by its own help.
 fn verbs(place: &Place) -> Vec<String> {
     let done = Sdm::new(place, "--help").finish().code(0);
     let (_, list) = done.out.split_once("Commands:\n").expect("a list");

@@ -10,7 +10,7 @@ use sdm_tests::processes::{self, sleeps_in};
 use sdm_tests::run::BOUND;
 use sdm_tests::sdm::Sdm;
 
-/// Waits until `threads` threads of a process sleep in a system call.
+/// Waits until at least `threads` threads of a process sleep in a system call.
 fn wait_asleep(pid: u32, threads: usize) {
     let process = processes::of(pid);
     let asleep = || {

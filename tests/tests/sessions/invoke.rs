@@ -234,7 +234,8 @@ fn copied_invoke_server_program_works() {
     shell.place.assert_gone();
 }
 
-/// Kills each process of the invoke server after each step of a job's life.
+/// At each step of a job's life the client hangs up, or the server, the guard or the runner is killed. The runner is
+/// killed only once it has recorded its pid.
 #[test]
 fn process_killed_at_any_step_leaves_nothing() {
     let shell = Shell::new();

@@ -78,7 +78,7 @@ fn forbidden_inspection_names_ptrace_scope() {
     }
 }
 
-/// As a process does that has called `prctl(PR_SET_PTRACER)`: the kernel alone knows of it.
+/// The real kernel permits tracing, as for a process that has called `prctl(PR_SET_PTRACER)`; no file shows that.
 #[test]
 fn process_that_allows_tracing_is_sampled_at_scope_1() {
     let place = Place::new();

@@ -107,7 +107,7 @@ fn lookers(root: u32, is_child: bool) -> Vec<u32> {
     all.filter(is_wanted).collect()
 }
 
-/// Kills those of a session that the cell names.
+/// Kills the processes of a session that the test case names. Ends `sdm` if it is not one of them.
 fn strike(cell: &Cell, running: &Running<'_>, pids: &[u32]) {
     let named = |name: &&str| match *name {
         "sdm" => vec![running.pid()],
@@ -126,7 +126,7 @@ fn strike(cell: &Cell, running: &Running<'_>, pids: &[u32]) {
     }
 }
 
-/// Carries out a cell.
+/// Carries out the test case of a seed.
 fn carry_out(seed: u64) {
     let cell = Cell::new(seed);
     println!("seed {seed}: {cell:?}");

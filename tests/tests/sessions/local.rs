@@ -7,7 +7,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 use sdm_tests::united::{printed_by, whole};
 
-/// The number of the line of the fixture that holds `text`.
+/// The number of the first line of `work.c` that contains `text`.
 fn line(text: &str) -> usize {
     Place::line("work.c", text)
 }
@@ -105,7 +105,7 @@ fn stopped_subset_of_ranks_is_stepped() {
 
 /// Ranks that exit in the following test, each with its exit code.
 const ENDS: [(u32, u32); 4] = [(2, 8), (3, 10), (4, 255), (5, 3)];
-/// Answer of these ranks to a command afterwards.
+/// Answer of the ranks in [`ENDS`] to a command after their end.
 const ENDED: &str = "rank 2: not running (exited 8)\nrank 3: not running (exited 10)\n\
                      rank 4: not running (exited 255)\nrank 5: not running (exited 3)\n";
 

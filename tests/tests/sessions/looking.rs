@@ -1,4 +1,4 @@
-//! `sdm stacks` without gdb: it shows the same as gdb, and stops no process for it.
+//! `sdm stacks` without gdb: it shows the same as gdb, and stops each process for a moment only.
 
 use std::process::{Child, Command, Stdio};
 
@@ -14,7 +14,7 @@ use sdm_tests::terminal::Terminal;
 
 use crate::old_kernels::without_call;
 
-/// A process that waits for its input, and ends with this.
+/// A process that waits for its input, and is killed when this is dropped.
 pub(crate) struct Waiting(pub(crate) Child);
 
 impl Waiting {
@@ -101,7 +101,8 @@ fn process_stopped_by_a_signal_is_shown_apart() {
     }
 }
 
-/// gdb cannot attach to such a process, and says so; the kernel shows it below its living threads only.
+/// gdb cannot attach to a process whose main thread has ended, and says so; the kernel shows it below its living
+/// threads only.
 #[test]
 fn process_without_its_main_thread_is_shown() {
     let elsewhere = Place::new();
@@ -133,7 +134,7 @@ fn process_without_its_main_thread_is_shown() {
     );
 }
 
-/// Of a deeper stack only the inner part is read, and both ways say so.
+/// Of a stack of more than 1024 frames only the inner part is read. `sdm stacks` says so with gdb and without.
 #[test]
 fn stack_of_more_than_1024_frames_is_marked() {
     let elsewhere = Place::new();
@@ -156,7 +157,7 @@ fn stack_of_more_than_1024_frames_is_marked() {
     }
 }
 
-/// Its frames are read as deep as frames are shown, in every sample.
+/// The frames of a very deep stack are read to the depth that is shown, in every sample.
 #[test]
 fn process_with_a_cut_stack_is_diagnosed() {
     let elsewhere = Place::new();
@@ -240,7 +241,7 @@ fn assert_memory_of_three(shown: &str) {
     }
 }
 
-/// As on a kernel without the system call, or in a container whose filter forbids it.
+/// `process_vm_readv` fails, as on a kernel without this system call, or in a container whose filter forbids it.
 #[test]
 fn gdb_samples_where_process_vm_readv_is_refused() {
     let (place, elsewhere) = (Place::new(), Place::new());
@@ -360,7 +361,7 @@ fn lock_in_a_library_is_not_named_by_the_callers_source() {
     }
 }
 
-/// Its code is in no file that could be read.
+/// The code of a library that was removed is in no file that could be read.
 #[test]
 fn stack_in_a_removed_library_names_the_library() {
     let elsewhere = Place::new();

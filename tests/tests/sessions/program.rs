@@ -41,7 +41,7 @@ fn fact(line: &str) -> (String, String) {
     (name.to_owned(), format!("{:x}", mask & !RESERVED))
 }
 
-/// Runs it without SDM.
+/// Runs the program without SDM, under the given launcher.
 fn directly(place: &Place, prefix: &str, launcher: &[&str]) {
     let mut command = command(place, "sh");
     command.env_remove("SDM_XSTATE");

@@ -54,7 +54,7 @@ fn computing_python_program_is_shown_without_gdb() {
     assert!(!done.united().contains("_PyEval"), "{done}");
 }
 
-/// Its function runs, and the module that called it stands.
+/// The program's function computes, and the module that called it stays at one line.
 #[test]
 fn function_of_a_computing_python_program_is_diagnosed() {
     let text = "def spins():\n    n = 0\n    print('begun', flush=True)\n    while True:\n        n += 1\nspins()\n";

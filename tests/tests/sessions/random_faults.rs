@@ -29,7 +29,7 @@ use sdm_tests::{binaries, leftovers, processes};
 use uses::{USES, Use};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The faults of a run that was not asked for more, and those of a long run.
+/// Number of faults of a run for which `SDM_FAULTS` sets none, and that of a long one.
 const FAULTS: u64 = 3;
 const FAULTS_OF_A_LONG_RUN: u64 = 140;
 /// The latest moment of a fault after the start of `sdm`: for a one-time inspection, which is over soon, and for
@@ -42,7 +42,7 @@ const END_WAIT: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Interval between two checks of an awaited condition.
 const LOOK: Duration = Duration::from_millis(10);
-/// Names of those that are debugged.
+/// Names of the programs that are debugged.
 const RANKS: [&str; 2] = ["work", "mpi_held"];
 
 /// The fault of one seed.

@@ -17,7 +17,7 @@ fn batch(place: &Place, gdb: &str, program: &Path, words: &[&str]) -> Done {
         .finish()
 }
 
-/// The processes of the program.
+/// Pids of the processes of `work spin`.
 fn work(place: &Place) -> Vec<u32> {
     let mut pids = place.pids("spin");
     pids.retain(|pid| processes::name(*pid) == "work");

@@ -36,7 +36,7 @@ fn batch_stops_at_a_signal_that_a_handler_reraises() {
     done.expect_part("[@crashed] bt", "\n#1  main (argc=2,");
 }
 
-/// By SDM's own tracer, and by a gdb that is there from the start.
+/// The program runs under SDM's own tracer (`--batch`), and under a gdb that is there from the start.
 #[test]
 fn batch_leaves_abort_to_a_handler_that_continues() {
     let place = Place::new();

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// the whole value.
 pub(super) type Row = (&'static str, &'static str, &'static str, &'static str);
 
-/// In the frame of `look` of `sorts.cc`.
+/// The rows for the frame of `look` in `sorts.cc`.
 pub(super) const CXX: [Row; 29] = [
     (
         "cell",
@@ -135,7 +135,7 @@ pub(super) const CXX_CONDITIONS: [&str; 15] = [
     "pair.both.first == 1",
 ];
 
-/// In the frame of `look` of `sorts.f90`.
+/// The rows for the frame of `look` in `sorts.f90`.
 pub(super) const FORTRAN: [Row; 20] = [
     (
         "row",

@@ -121,7 +121,7 @@ fn changes(done: &Done, expression: &str, values: [&str; 2]) {
     }
 }
 
-/// In place of a value that gdb reads wrong.
+/// The text that `sdm` shows in place of a value that gdb reads wrong.
 const REFUSED: &str =
     "<gdb shows wrong values for a returned value of this type, because it is in registers>";
 

@@ -5,7 +5,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
 use sdm_tests::terminal::Terminal;
 
-/// A job that has ended is not shown as stopped, and a line that was begun can still be completed.
+/// Ranks of a job whose master has died are not shown as stopped, and a line that was begun can still be completed.
 #[test]
 fn prompt_shows_lost_ranks_as_lost() {
     let place = Place::new();

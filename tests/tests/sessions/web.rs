@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 /// A window as many people have it.
 const SIZE: (u32, u32) = (1280, 900);
-/// The rows of the stacks: how deep, what they are called, how wide.
+/// JavaScript that gives the rows of the stacks: their depths, labels and widths of bars.
 const ROWS: &str = "[...document.querySelectorAll('#tree [role=treeitem]')].map((it) => `${'  '.repeat(it.ariaLevel - 1)}${it.ariaLabel.replace(', changed', '')} | ${it.querySelector('.bar').style.width}`).join('\\n')";
 
 /// Waits for an address on standard error after the position `mark`; returns it.
@@ -115,7 +115,7 @@ fn browser_opens_the_page_by_a_private_file() {
     quit(running, page);
 }
 
-/// Asks how the page looks in windows of people: a small laptop, a phone, one at 200 %; by day and by night.
+/// Checks the page's layout in windows of users: a small laptop, a phone, one at 200 %; in light and in dark colours.
 fn check_look(page: &mut BrowserPage) {
     for (width, height, scale) in [(1280, 800, 1), (390, 844, 1), (640, 400, 2)] {
         for colours in ["light", "dark"] {
@@ -166,7 +166,7 @@ fn accessibility_checker_finds_no_barrier_on_any_tab() {
     quit(running, page);
 }
 
-/// Asks which classes have colours that are hard to tell apart, by day and by night.
+/// Checks that no classes have colours that are hard to tell apart, in light and in dark colours.
 fn check_colours(page: &mut BrowserPage) {
     for colours in ["light", "dark"] {
         let feature = json!([{ "name": "prefers-color-scheme", "value": colours }]);
@@ -298,7 +298,7 @@ fn odd_value_is_found_by_mouse_and_by_keyboard() {
     quit(running, page);
 }
 
-/// The status and the head of the response to a request of a stranger's own making.
+/// The response to a request, as far as it can be read: status, head and body.
 fn ask(host: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(host).expect("it listens");
     // A refusal can end the connection before all is written, or read.

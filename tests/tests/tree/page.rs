@@ -8,7 +8,7 @@ use serde_json::json;
 
 /// Bound of the nodes of a page: its elements and texts.
 const ELEMENTS_MAX: f64 = 8_000.0;
-/// Bound of the memory of a page's scripts and elements, in bytes.
+/// Bound of the JavaScript heap of a page, in bytes.
 const HEAP_MAX: f64 = 50e6;
 /// Draws ten thousand ranks in a thousand places, each rank with other neighbours, as at a stop.
 const MANY_PLACES: &str = "import('/link.js').then(({ deliver }) => {

@@ -172,7 +172,7 @@ impl<'a> Soak<'a> {
         self.ask("interrupt", &all, |what| what.starts_with("interrupted, "));
     }
 
-    /// Starts a step that may still be under way when the terminal is closed.
+    /// Starts, in half of the cases, a step that may still be under way when the terminal is closed.
     fn begin_to_count(&mut self) {
         if self.rng.below(2) == 0 {
             self.count += 1;

@@ -15,7 +15,7 @@ use sdm_tests::run::{BOUND, Run, fake};
 const _: () = sdm_tests::run::test_group("crowded", "servers that print without end");
 
 const TASKS: u32 = 16;
-/// Each prints 100 lines of 64 bytes a millisecond: 100 MB/s together.
+/// The scenario: each task prints 100 lines of 64 bytes a millisecond, which is 100 MB/s together.
 const NOISY: &str = "continue = never\noutput_lines = 100\n\
     output = 1ms {n} of {rank} .................................................\n";
 /// Time for which the front-end does not read.
@@ -27,10 +27,10 @@ const AT_ONCE: u64 = 100;
 /// Maximum number of bytes in flight to the front-end when it reads again: windows of all members, and the buffers of
 /// the system's sockets. Without credit it would be everything printed, 300 MB.
 const UNDER_WAY_MAX: usize = 32 << 20;
-/// Maximum growth of a member, in bytes.
+/// Maximum growth of a member's memory, in bytes.
 const GROWTH_MAX: u64 = 16 << 20;
 
-/// The lines that a task printed, put together from pieces, and how far they are in order.
+/// The output of a task so far: the number of its whole lines, which must be in order, and the incomplete line.
 #[derive(Default)]
 struct Lines {
     rest: Vec<u8>,

@@ -97,7 +97,8 @@ impl Caller {
         self.state = CallState::Pause(until);
     }
 
-    /// Handles an event of the waiting connection, and returns `None`. Returns any other event unchanged.
+    /// Handles an event of the connection that is being made or waits, and returns `None`. Returns any other event
+    /// unchanged.
     pub(super) fn take(
         &mut self,
         inner: &mut impl Transport,

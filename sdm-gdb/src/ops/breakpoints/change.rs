@@ -84,7 +84,7 @@ pub(crate) fn commands(gdb: &Gdb, number: u32, lines: Vec<String>) -> Result<Rep
     Ok(Reply::Done)
 }
 
-/// Sets the ignore count of each breakpoint at which the task is stopped.
+/// Sets the ignore count of each of the user's breakpoints at which the task is stopped.
 pub(crate) async fn pass_by(gdb: &Gdb, count: u32) -> Result<(), Failure> {
     if count == 0 {
         return Ok(());

@@ -61,7 +61,7 @@ pub(super) struct Names {
     pub(super) assigned: Option<usize>,
 }
 
-/// The data named in an expression. `None` for text that is not Fortran.
+/// The data named in an expression. `None` for text that is not Fortran, is nested too deep, or has too many names.
 pub(super) fn names(expression: &str) -> Option<Names> {
     let mut reader = Reader {
         text: expression,
@@ -317,7 +317,8 @@ impl<'a> Reader<'a> {
         self.parts(first.start, self.found.all.len(), role)
     }
 
-    /// Reads the components and subscripts after a name that begins at `from`; components within it begin at `place`.
+    /// Reads the components and subscripts after a name that begins at offset `from`. The name is inserted at index
+    /// `place`, before the names within it.
     fn parts(&mut self, from: usize, place: usize, role: Role) -> Option<()> {
         let (base, mut parts) = (self.at, Vec::new());
         loop {

@@ -130,8 +130,8 @@ pub(in crate::ops) async fn requests(
     })
 }
 
-/// The peers of several requests of which a call waits for any one, as an argument. Empty unless the peer of each is
-/// known.
+/// The peers of several requests of which a call waits for any one, as arguments. If a single request is left, its peer
+/// and tag. Empty unless the peer of each is known.
 pub(in crate::ops) async fn alternatives(
     place: &Place<'_>,
     (list, count): (Option<&str>, Option<i64>),

@@ -45,7 +45,8 @@ pub(crate) async fn launch(
     begin(gdb, Some(id), RunKind::StartToFirst, &line).await
 }
 
-/// Enables Valgrind's stops at errors, as the program is about to begin.
+/// Enables Valgrind's stops at errors, and sets the breakpoints on functions that fork, as the program is about to
+/// begin.
 pub(super) async fn begin_program(gdb: &Gdb) {
     stop_at_errors(gdb, true).await;
     insert_all(gdb, &FORKS).await;

@@ -212,7 +212,8 @@ impl<'a> Mpich<'a> {
         all.any(|one| matches!(self.members_of(&one), Some(Members::WithOtherJobs)))
     }
 
-    /// The context id of an intracommunicator, equal at all its ranks; `None` if the communicator is not found.
+    /// The context id of an intracommunicator, equal at all its ranks; `None` if the communicator or its id is not
+    /// found.
     pub fn context(&self, handle: u32) -> Option<i64> {
         self.context_of(&self.communicator(handle)?).map(i64::from)
     }

@@ -59,7 +59,7 @@ const MESSAGE_HEAD: i32 = 8;
 /// Maximum number of messages that are examined.
 const MESSAGES_MAX: usize = 64;
 
-/// The pending receives of a process.
+/// The pending receives of a process, and its unexpected messages.
 pub struct Receives<'a> {
     pub(super) mpich: &'a Mpich<'a>,
     requests: Objects,

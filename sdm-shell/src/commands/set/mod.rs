@@ -74,7 +74,7 @@ enum Operator {
 /// A name that follows an `@`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SetName {
-    /// `@stopped`, or a set that `defset` defined.
+    /// `@stopped`, a set that `defset` defined, or the name of a program.
     Word(String),
     /// `@1`: a class of the last answer, numbered from 1.
     Class(u32),

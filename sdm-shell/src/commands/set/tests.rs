@@ -84,7 +84,7 @@ fn thread_number_follows_a_dot() {
     }
 }
 
-/// The mark is below the wrong character.
+/// The sign `|` is in front of the character at which the error must point.
 #[test]
 fn set_expression_error_points_at_its_character() {
     for text in [

@@ -171,7 +171,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     },
 ];
 
-/// A text with gdb's backslash escapes replaced: `\n`, `\t`, `\\`. A backslash as last character is
+/// A text with gdb's backslash escapes replaced: `\n`, `\t`, `\\`. A backslash or a newline as last character is
 /// dropped.
 fn unescaped(text: &str) -> String {
     let mut plain = String::new();

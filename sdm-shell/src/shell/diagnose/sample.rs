@@ -73,7 +73,7 @@ pub(super) struct Sampler<'a> {
 pub(super) type LookResult = (Probes, Vec<(IdSet, Failure)>);
 
 impl Sampler<'_> {
-    /// True if the user has interrupted it, or the session is over.
+    /// True if the user has interrupted the sampling, or the session is over.
     fn is_over(&self) -> bool {
         self.session.is_over() || self.session.interrupted_since(self.since)
     }
@@ -300,7 +300,7 @@ pub(super) fn where_stopped(session: &SessionHandle, is: fn(&StopReason) -> bool
     })
 }
 
-/// Tasks that are stopped only because a sample or an attach has stopped them.
+/// Tasks that are stopped only by an interrupt, of a sample or of the user, or by an attach.
 pub(super) fn free(session: &SessionHandle) -> IdSet {
     let is_ours = |reason: &_| matches!(reason, StopReason::Interrupted | StopReason::Attached);
     where_stopped(session, is_ours).intersection(&session.standing())

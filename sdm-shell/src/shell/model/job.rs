@@ -216,7 +216,7 @@ impl Model {
         (free, spec)
     }
 
-    /// True if all tasks are at the position where their start ended, and unchanged.
+    /// True if all tasks are at the position where their start ended, and unchanged, and no breakpoint is there.
     pub(crate) fn is_untouched(&self) -> bool {
         // A breakpoint at the current position of tasks is hit only when they reach the position again.
         let met = |row: &BreakRow| {

@@ -324,7 +324,7 @@ impl Model {
         reachable.is_subset(&self.tasks.live())
     }
 
-    /// Started programs that were detached and have not ended.
+    /// Reachable tasks that were detached and have not ended. None once the launcher has ended.
     pub(crate) fn left_running(&self) -> IdSet {
         if matches!(self.job.launcher, job::Launcher::Ended { .. }) {
             return IdSet::new();
@@ -332,7 +332,8 @@ impl Model {
         self.tasks.detached()
     }
 
-    /// The text of the prompt: an open question, or the focus with the states of its tasks.
+    /// The text of the prompt: an open question, `>` while `commands` or `define` reads its lines, or the focus with
+    /// the states of its tasks.
     pub(crate) fn prompt(&self) -> String {
         if let Some(question) = &self.dialogue.question {
             return question.text(self.tasks.live().len());

@@ -21,7 +21,7 @@ impl Patience {
         quiet: Duration::from_millis(300),
         held_max: Duration::from_secs(1),
     };
-    /// The delay while a command waits for a run, whose end shows all notices.
+    /// The delay while a command waits, except for a start. The end of a run shows all notices.
     pub(crate) const RUN: Patience = Patience {
         quiet: Duration::from_millis(800),
         held_max: Duration::from_secs(2),
@@ -163,8 +163,8 @@ impl Notices {
             .collect()
     }
 
-    /// Takes the reports of silent tasks, lost tasks and the launcher's end. Tasks lost with their launcher
-    /// are one item.
+    /// Takes the launcher's delayed lines, and the reports of silent tasks, lost tasks and the launcher's end. Tasks
+    /// lost with their launcher are one item.
     pub(crate) fn take_gone(&mut self) -> Vec<Item> {
         self.gone_since = None;
         let silent = in_one(std::mem::take(&mut self.silent));

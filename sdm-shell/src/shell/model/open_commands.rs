@@ -42,7 +42,8 @@ pub(crate) struct OpenCommand {
     pub(crate) stopped: IdSet,
     /// The tasks' states before they were let run.
     pub(crate) before: Vec<Row>,
-    /// True if no caller waits for this command. Its answers are shown when it is complete.
+    /// True if no caller waits for this command. When it is complete, its answers are shown if `run_end` is `Shown` or
+    /// the command failed on a task.
     pub(crate) unattended: bool,
     /// Whether stops that end the command's run are shown.
     pub(crate) run_end: RunEnd,

@@ -14,7 +14,7 @@ use sdm_view::coalesce::Merged;
 const LINES_WINDOW: Duration = Duration::from_millis(100);
 /// Time that a line without a line feed is delayed.
 const PARTIAL_WINDOW: Duration = Duration::from_secs(1);
-/// Maximum length of an assembled line, in bytes.
+/// Maximum length of an incomplete line that is kept, in bytes.
 const LINE_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of distinct lines that are collected.
 const LINES_MAX: usize = 2048;
@@ -181,7 +181,8 @@ impl Output {
         partials.chain(lines).min()
     }
 
-    /// Takes the lines whose delay is over.
+    /// Takes all complete lines if the delay of one is over, or if they are [`LINES_MAX`]. Takes the incomplete lines
+    /// as well if the delay of one of them is over.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Item> {
         let overdue = |since: Instant| now >= since + PARTIAL_WINDOW;
         if self.partials.iter().any(|p| overdue(p.since)) {

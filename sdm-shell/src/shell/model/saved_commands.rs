@@ -5,7 +5,7 @@ use super::Model;
 use sdm_debug::command::PointSpec;
 
 impl Model {
-    /// Commands that create the breakpoints and sets again.
+    /// Commands that create the breakpoints and sets again, and set the handling of pending breakpoints.
     pub(crate) fn saved(&self) -> String {
         let mut text = String::from("# breakpoints and sets of sdm; `load` restores them\n");
         let mut line = |written: std::fmt::Arguments<'_>| {

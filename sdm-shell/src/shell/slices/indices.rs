@@ -12,7 +12,8 @@ impl Indices {
     /// Parses a slice with its brackets.
     ///
     /// # Errors
-    /// [`SliceError`]: the slice has not two or three numbers, or its last index is before the first.
+    /// [`SliceError`]: the slice has not two or three numbers, its step is not positive, or its last index is before
+    /// the first.
     pub(super) fn parse(written: &str) -> Result<Self, SliceError> {
         let numbers = written[1..written.len() - 1].split(':');
         let numbers: Result<Vec<i64>, _> = numbers.map(|it| it.trim().parse()).collect();

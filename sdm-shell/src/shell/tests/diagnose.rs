@@ -64,7 +64,8 @@ fn merged(to: &IdSet, spec: ProbeSpec) -> Class {
     merged_of(to, spec, |_| false)
 }
 
-/// The same, where the stacks of some tasks are incomplete.
+/// The merged answer of all tasks, as the tree delivers it. The stacks of tasks for which `is_cut` is true are
+/// incomplete.
 fn merged_of(to: &IdSet, spec: ProbeSpec, is_cut: impl Fn(TaskId) -> bool) -> Class {
     let rule = rule(RULE_PROBE, &[]).unwrap();
     let mut acc = rule.start();

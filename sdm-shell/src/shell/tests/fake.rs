@@ -134,7 +134,7 @@ pub(in crate::shell) struct Run {
     pub(in crate::shell) ending: Ending,
 }
 
-/// Runs lines over a scripted session of `count` tasks on a screen of `width`.
+/// Runs lines over a scripted session. `size` is its number of tasks, and the width of the screen.
 pub(in crate::shell) fn run(
     size: (u32, usize),
     options: Options,
@@ -158,7 +158,7 @@ pub(in crate::shell) fn run(
     })
 }
 
-/// Runs `act` on a shell over a scripted session of `count` tasks, on a screen of `width`.
+/// Runs `deed` on a shell over a scripted session of `count` tasks, on a screen of `width`.
 pub(in crate::shell) fn act(
     (count, width): (u32, usize),
     options: Options,
@@ -176,7 +176,7 @@ pub(in crate::shell) fn act(
     }
 }
 
-/// Runs `act` on a shell over a scripted session of `count` tasks, shown in `view`; returns its end and what was sent.
+/// Runs `deed` on a shell over a scripted session of `count` tasks, shown in `view`; returns its end and what was sent.
 pub(in crate::shell) fn act_in(
     view: Box<dyn View>,
     count: u32,

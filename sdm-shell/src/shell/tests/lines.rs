@@ -1,4 +1,4 @@
-//! Tests repeated lines, user-defined commands and refused commands.
+//! Tests of lines: repeated, refused and user-defined commands, questions at the prompt, and breakpoints of a set.
 use sdm_debug::reply::FrameView;
 use sdm_debug::{Command, EndPolicy, FailureCode, Reply};
 

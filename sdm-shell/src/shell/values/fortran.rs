@@ -62,7 +62,7 @@ async fn is_rust(session: &SessionHandle, said: &Invocation<'_>, tasks: &IdSet) 
     shown.is_some_and(|text| text.contains("rust\""))
 }
 
-/// The path of a part of a tuple.
+/// The path of a part of a tuple, in Rust syntax.
 fn in_rust(path: &str) -> String {
     let steps = compare::steps(path).into_iter();
     let text = steps.map(|step| match step {

@@ -1,9 +1,9 @@
 //! The clients of one `sdm dap`: the first editor, and further ones, each of which debugs one task of its session:
 //! through `--listen`, or another `sdm dap`.
 //!
-//! A further client is another `sdm dap` process that an editor started for one task. That process forwards
-//! the editor's messages through an abstract Unix socket. The socket's name is random, so that it is free,
-//! but it is not secret. Both ends check by the kernel's peer credentials that the other belongs to the
+//! Without `--listen`, a further client is another `sdm dap` process that an editor started for one task. That
+//! process forwards the editor's messages through an abstract Unix socket. The socket's name is random, so that it
+//! is free, but it is not secret. Both ends check by the kernel's peer credentials that the other belongs to the
 //! same user.
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! Converts a launch or attach request to the words of a command line of `sdm`, with the settings of its verb.
+//! Converts the command line of `sdm` for a launch or attach request to a session, with the settings of its verb.
 
 use std::ffi::OsString;
 

@@ -28,7 +28,7 @@ const APART: &[(&str, &str)] = &[
     ),
 ];
 
-/// The ways that were compared under MPICH until now.
+/// The ways that are compared under MPICH.
 const OF_MPICH: &[&str] = &[
     "broadcast",
     "duplicate",
@@ -53,7 +53,8 @@ const OF_MPICH: &[&str] = &[
     "wrong_source",
 ];
 
-/// The ways in which every rank stays where it is: all but those in which one computes, polls or sleeps for a while.
+/// The ways to compare: those in which every rank stays where it is, so that none computes, polls or sleeps for a
+/// while. Those of [`APART`] are left out, and under MPICH all but those of [`OF_MPICH`].
 fn staying(compiler: Compiler) -> Vec<&'static str> {
     let stays = |case: &&ways::Case| ["deadlock", "cannot_go_on"].contains(&case.1);
     let all = ways::HANGS.iter().filter(stays).map(|case| case.0);

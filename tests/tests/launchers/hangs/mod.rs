@@ -107,7 +107,7 @@ fn check_case(under: Under, program: &Path, case: Case) {
     check(under, program, Expect::Case(case));
 }
 
-/// The MPIs that are here.
+/// The MPIs of the tests: Open MPI and MPICH, and Open MPI 5 if it is installed.
 fn installed() -> Vec<Compiler> {
     let mut all = vec![Compiler::OpenMpi, Compiler::Mpich];
     if parts::openmpi5().is_some() {

@@ -222,7 +222,7 @@ fn gdb_python_imports_nothing_from_the_current_folder() {
     neighbour.assert_gone();
 }
 
-/// After su and sudo the variables name folders of the previous user.
+/// After su and sudo, `HOME` and `XDG_RUNTIME_DIR` may name folders of the previous user.
 #[test]
 fn folders_of_the_previous_user_are_refused_after_su() {
     let Some(neighbour) = Neighbour::new() else {

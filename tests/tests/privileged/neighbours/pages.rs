@@ -30,7 +30,7 @@ struct Served<'a> {
     child: Child,
     /// Lines of its standard error.
     told: Receiver<String>,
-    /// All of them so far.
+    /// The lines of its standard error that were taken so far.
     lines: Vec<String>,
 }
 

@@ -30,7 +30,7 @@ int main(int argc, char **argv) {
 const LIBRARY: &str =
     "struct point { int x, y; }; int answer(struct point *at) { return at->x + at->y; }";
 
-/// Every gdb that is here.
+/// The first gdb on `PATH`, and gdb 18 where `scripts/gdb18` has installed it.
 pub(super) fn gdbs() -> Vec<PathBuf> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let mut found = std::env::split_paths(&paths).map(|folder| folder.join("gdb"));
@@ -113,7 +113,7 @@ impl Drop for Running {
     }
 }
 
-/// A core file of the running one.
+/// Writes a core file of the running process.
 fn leave_core(running: &Running, core: &Path) {
     let mut gdb = Command::new("gdb");
     gdb.args(["-nx", "-batch", "-iex", "set auto-load off"]);
@@ -136,7 +136,7 @@ pub(super) enum Mode {
     Look,
 }
 
-/// Those in which gdb reads it.
+/// The modes in which gdb reads the program.
 pub(super) const MODES: [Mode; 4] = [Mode::Run, Mode::Attach, Mode::Stacks, Mode::Core];
 
 /// Output of `sdm` in this mode with this gdb and further options.

@@ -15,7 +15,8 @@ use super::planted::{NO_GDB, Running, build, compile};
 /// C source of a program that is planted where gdb looks for another one. Its function `EVIL` must not be shown.
 const EVIL: &str = "int EVIL(void) { for (;;) ; } int main(void) { return EVIL(); }";
 
-/// A gdb script that records gdb's system calls. Returns the script and the file of the calls.
+/// A script that starts gdb and records its calls of `open`, `openat` and `ptrace`. Returns the script and the file of
+/// the calls.
 fn traced_gdb(users: &Neighbour) -> (PathBuf, PathBuf) {
     let log = users.home(Who::User).join("calls");
     // The gdb stays the child that was started.
@@ -92,7 +93,7 @@ fn sample(users: &Neighbour, running: &Running) -> String {
     text
 }
 
-/// Its files are read without gdb: none that another user has planted, or could change.
+/// The debug file of a process is read without gdb, unless another user has planted it or could change it.
 #[test]
 fn snapshot_ignores_debug_files_of_other_users() {
     let Some(users) = Neighbour::new() else {

@@ -1,4 +1,5 @@
-//! The `evaluateName` that an editor gets for a variable evaluates to its value, and each variable has its type.
+//! The `evaluateName` that an editor gets for a variable evaluates to its value, and each variable has its type where
+//! gdb knows it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -87,7 +87,7 @@ impl Reader {
         self.input.write_all(&request).expect("the adapter reads");
     }
 
-    /// Launches programs that print endlessly, and reads none of their output.
+    /// Launches programs that print more than all buffers hold, and reads none of their output.
     fn run_unread(&mut self, place: &Place) {
         let work = place.compile("work", Compiler::C);
         self.send("initialize", &json!({"adapterID": "sdm"}));

@@ -125,7 +125,7 @@ fn thread_in_a_set_is_selected_for_one_command_only() {
     assert_eq!(run.sent, expect);
 }
 
-/// The histogram takes a second evaluation.
+/// The histogram takes a second evaluation, except for an expression that calls a function.
 #[test]
 fn statistics_call_a_function_once() {
     for (line, times) in [("stats heat", 2), ("stats heat()", 1)] {
