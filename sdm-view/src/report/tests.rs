@@ -133,8 +133,32 @@ fn text_report_says_how_many_variables_it_leaves_out() {
     let variables = (0..25).map(|at| (format!("v{at}"), at.to_string()));
     report.crashed[0].frames[0].locals = Some(variables.collect());
     let text = text(&report);
-    let told = "v3 = 3\n        (21 more variables are in the page and in the JSON)\n";
+    let told = "v3 = 3\n        (21 more variables in the page and the JSON)\n";
     assert!(text.contains(told), "{text}");
+}
+
+#[test]
+fn text_report_shows_whole_mpi_errors_and_the_last_one() {
+    let mut report = hostile();
+    let error = |number: usize| MpiError {
+        tasks: set("1"),
+        what: format!("M{number} {}, the difference", "words ".repeat(20)),
+        below: Vec::new(),
+    };
+    report.mpi_errors = (1..=7).map(error).collect();
+    let text = text(&report);
+    let numbers: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("  rank 1: M"))
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert_eq!(numbers, ["1", "2", "3", "4", "7"], "{text}");
+    assert!(text.contains("\n  and 2 more\n"), "{text}");
+    assert_eq!(text.matches("the difference\n").count(), 5, "{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
 }
 
 #[test]

@@ -25,7 +25,7 @@ const SCREEN: Style = Style {
     rows: STACKS_MAX,
 };
 
-/// The report as text of at most 54 lines of at most 100 characters.
+/// The report as text of at most 64 lines of at most 100 characters.
 #[must_use]
 pub fn text(report: &Report) -> String {
     let mut lines = vec![format!("sdm report: {}", report.outcome())];
@@ -41,8 +41,7 @@ pub fn text(report: &Report) -> String {
         };
         let step = found.step.word().to_lowercase();
         let reason = format!("why: {step}: {who}{}", found.conclusion);
-        let reason = SCREEN.wrap(&printable(reason.as_bytes()), 2);
-        lines.extend(reason.lines().take(REASON_MAX).map(str::to_owned));
+        wrapped(&reason, 2, &mut lines);
     }
     stacks(report, &mut lines);
     output(report, &mut lines);
@@ -108,13 +107,22 @@ fn mpi_errors(report: &Report, lines: &mut Vec<String>) {
         return;
     }
     lines.push(format!("errors in the use of MPI: {}", all.len()));
-    for error in all.iter().take(MPI_ERRORS_MAX) {
-        let who = report.names.label(&error.tasks, WIDTH / 3);
-        lines.push(format!("  {who}: {}", error.what));
+    // The last one may have ended the run.
+    let is_shown = |at: usize| at + 1 < MPI_ERRORS_MAX || at + 1 == all.len();
+    for (at, error) in all.iter().enumerate() {
+        if is_shown(at) {
+            let who = report.names.label(&error.tasks, WIDTH / 3);
+            wrapped(&format!("  {who}: {}", error.what), 4, lines);
+        } else if at + 1 == MPI_ERRORS_MAX {
+            lines.push(format!("  and {} more", all.len() - MPI_ERRORS_MAX));
+        }
     }
-    if all.len() > MPI_ERRORS_MAX {
-        lines.push(format!("  and {} more", all.len() - MPI_ERRORS_MAX));
-    }
+}
+
+/// Appends a text in lines of the width of the screen, at most [`REASON_MAX`] of them.
+fn wrapped(text: &str, indent: usize, lines: &mut Vec<String>) {
+    let text = SCREEN.wrap(&printable(text.as_bytes()), indent);
+    lines.extend(text.lines().take(REASON_MAX).map(str::to_owned));
 }
 
 fn frames(report: &Report, look: &Look, lines: &mut Vec<String>) {
@@ -133,8 +141,8 @@ fn frames(report: &Report, look: &Look, lines: &mut Vec<String>) {
         }
         let left_out = locals.len().saturating_sub(LOCALS_MAX);
         if left_out > 0 {
-            let more = "more variables are in the page and in the JSON";
-            lines.push(format!("        ({left_out} {more})"));
+            let more = counted(left_out, "more variable");
+            lines.push(format!("        ({more} in the page and in the JSON)"));
         }
     }
     if look.more || look.frames.len() > FRAMES_MAX {
