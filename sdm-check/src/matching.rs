@@ -263,10 +263,10 @@ fn opened(function: &Prototype) -> String {
         text.insert_str(0, &format!("open_request(&call, *request, {memory});\n"));
     }
     if !sent.is_empty() {
-        text.insert_str(
-            0,
-            &format!("if ({is_sent}) open_sent(&call, *request, sendbuf, {sent});\n"),
-        );
+        text = format!("if ({is_sent}) open_sent(&call, *request, sendbuf, {sent});\n{text}");
+    }
+    if text.is_empty() {
+        return text;
     }
     let later = i32::from(is_later);
     format!("if (rc == MPI_SUCCESS && !is_inter(comm)) {{ call.is_prepared = {later}; {text} }}\n")

@@ -294,7 +294,11 @@ pub(crate) fn plain_name(function: &str) -> &str {
     }
     // The functions of gcc's sanitizers have debug information, and therefore a namespace.
     let function = match function.split_once("::") {
-        Some(("__asan" | "__tsan" | "__ubsan", rest)) if rest.starts_with("__") => rest,
+        Some(("__asan" | "__hwasan" | "__lsan" | "__msan" | "__tsan" | "__ubsan", rest))
+            if rest.starts_with("__") =>
+        {
+            rest
+        }
         _ => function,
     };
     let name = function.strip_prefix("__GI_").unwrap_or(function);
@@ -302,9 +306,11 @@ pub(crate) fn plain_name(function: &str) -> &str {
         return name;
     };
     // These are documented with their underscores.
-    if ["cxa_", "asan_", "tsan_", "ubsan_"]
-        .iter()
-        .any(|it| rest.starts_with(it))
+    if [
+        "cxa_", "asan_", "hwasan_", "lsan_", "msan_", "tsan_", "ubsan_",
+    ]
+    .iter()
+    .any(|it| rest.starts_with(it))
     {
         return name;
     }

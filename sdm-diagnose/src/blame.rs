@@ -3,7 +3,7 @@
 use super::collective_groups::CollectiveGroup;
 use super::collective_order::{NAMED_MAX, may_be_right};
 use super::graph::WaitGraph;
-use super::verdict::{Verdict, in_number, waiting};
+use super::verdict::{Verdict, in_number, ranks as named, waiting};
 use super::wait_for::Needs;
 use super::{Cause, Step};
 use sdm_idset::{IdSet, TaskId};
@@ -282,18 +282,21 @@ impl Blocked<'_> {
             true => "different communicators that have the same ranks",
         };
         let mut text = format!("the ranks are in {}, but in {communicators}", most.call);
-        let between = match other
-            .and_then(|(other, others, _)| Some((other.ranks(self.all)?, others)))
-        {
-            None => between,
-            Some((of, others)) => {
-                let own = ranks.cloned().unwrap_or_default();
-                text += &format!(
-                    ": rank {odd} skipped that of ranks {own}, or rank {others} that of ranks {of}"
-                );
-                IdSet::new()
-            }
-        };
+        let between =
+            match other.and_then(|(other, others, _)| Some((other.ranks(self.all)?, others))) {
+                None => between,
+                Some((of, others)) => {
+                    let own = ranks.cloned().unwrap_or_default();
+                    text += &format!(
+                        ": {} skipped that of {}, or {} that of {}",
+                        named(odd),
+                        named(&own),
+                        named(others),
+                        named(of)
+                    );
+                    IdSet::new()
+                }
+            };
         // Of equally many on either side neither is the odd one.
         let odd = match alike.count() {
             1 if doubted.is_empty() => odd.clone(),

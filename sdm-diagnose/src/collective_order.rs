@@ -204,7 +204,11 @@ pub(super) fn past_its_file(there: &[&CollectiveGroup], all: &IdSet) -> Option<V
             let is_of_file = is_of_file(&one.call) && one.context == closing.context;
             is_of_file && one.name != closing.name
         });
-        let call = &others.clone().next()?.call;
+        let first = others.clone().next()?;
+        if others.clone().any(|one| one.name != first.name) {
+            return None;
+        }
+        let call = &first.call;
         let using = IdSet::union_all(others.map(|one| &one.tasks));
         let is_everybody = *closing.ranks(all)? == closing.tasks.union(&using);
         let (closed, rest) = (ranks(&closing.tasks), ranks(&using));

@@ -388,8 +388,8 @@ impl<'a> Case<'a> {
             ),
             () if known.is_subset(&self.seen.at_windows) => (
                 Cause::Polling,
-                "the other ranks wait for [it while it reads|them while they read] a window again and again: what [it waits|they \
-                 wait] for there does not come, or is not due yet",
+                "the other ranks wait for [it while it uses|them while they use] a window again and again: what [it waits|they \
+                 wait] for there does not come or is not due yet, or there is much to transfer",
             ),
             () if known.is_subset(&self.seen.moving) => (
                 Cause::Computing,

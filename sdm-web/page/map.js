@@ -260,7 +260,8 @@ export function start() {
     event.preventDefault();
     event.stopPropagation();
   });
-  on('board', (record) => { board = record; isOld ||= board.stale; draw(); });
+  on('board', (record) => { board = record; isOld ||= board.stale && board.running !== ''; draw(); });
+  on('stop', () => { isOld = true; });
   on('sight', (record) => { sight = record; if (by === 'place') draw(); });
   on('nodes', ({ rows }) => { nodes = rows.filter(({ tasks }) => tasks !== ''); draw(); });
   on('values', (record) => {

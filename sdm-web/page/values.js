@@ -305,7 +305,7 @@ export function start() {
   on('comparison', ({ expression, reference, value, others }) => answer(expression,
     el('p', {}, focus(reference), ` ${verb(reference)} ${cut(value)}`),
     table(['ranks', 'differ in', 'first difference', `${label(reference)} ${verb(reference)}`, 'these have'], others.map((other) =>
-      [focus(other.tasks), `${other.differing} of ${other.of}`, `${expression}${other.path}`, cut(other.reference) ?? '-', cut(other.value) ?? '-']))));
+      [focus(other.tasks), `${other.differing} of ${other.of}`, `${/^[\w.:>[\]()-]+$/.test(expression) ? expression : `(${expression})`}${other.path}`, cut(other.reference) ?? '-', cut(other.value) ?? '-']))));
   // A sum in another order of the ranks differs in its last digits: where digits are cut, a power of ten says so.
   const rounded = (value) => {
     if (typeof value !== 'number' || Number.isSafeInteger(value)) return value;
@@ -320,7 +320,10 @@ export function start() {
     answer(expression, histogram ? bars(histogram.counts, edge) : null,
       el('p', { class: 'note' }, `${counted(all, 'number')}${histogram ? `, the bars from ${number(histogram.low)} to ${number(histogram.high)}` : ''}`), table(['', 'value', 'ranks'], rows.filter(([, value]) => value !== null && value !== undefined)));
   });
-  on('stop', () => { isMoved = true; });
+  on('stop', () => {
+    isMoved = true;
+    byId('shown').classList.add('old');
+  });
   on('plot', (record) => {
     const plot = whole(record);
     const isNew = last?.expression !== plot.expression;
@@ -372,8 +375,8 @@ export function start() {
     drawSight();
     follow();
   });
-  on('board', ({ focus: tasks, stale }) => {
-    if (stale) byId('shown').classList.add('old');
+  on('board', ({ focus: tasks, stale, running }) => {
+    if (stale && running) byId('shown').classList.add('old');
     const had = whom;
     // In the form in which sets are joined here.
     whom = union([tasks]);

@@ -126,5 +126,6 @@ function draw({ conclusion, graph, circle, findings, step, suspects, held_up_by:
 export function start() {
   fill(byId('waits'), el('p', { class: 'note' }, 'Diagnose shows who waits for whom.'));
   on('diagnosis', draw);
-  on('board', ({ stale }) => { if (stale) byId('waits').classList.add('old'); });
+  on('board', ({ stale, running }) => { if (stale && running) byId('waits').classList.add('old'); });
+  on('stop', () => byId('waits').classList.add('old'));
 }

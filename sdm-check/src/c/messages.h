@@ -93,6 +93,9 @@ static struct content content_of(struct extent memory, const MPI_Status *status)
     struct content it = {1, 0};
     int length = 0;
     PMPI_Get_count(status, MPI_BYTE, &length);
+    /* A length that no int holds. */
+    if (length < 0)
+        return (struct content){0, UINT64_MAX};
     length = length < LENGTH_MAX ? length : LENGTH_MAX;
     if (memory.layout || (length > 0 && (!memory.start || memory.end - memory.start < length)))
         return (struct content){0, UINT64_MAX};

@@ -208,19 +208,24 @@ static void check_unchanged(struct call *call, struct open open, const char *unt
  * itself, as the root of some broadcasts does. Another thread may change it later. */
 static void check_early(struct call *call, uint64_t request, uint64_t window)
 {
+    if (!window && request == HANDLE(MPI_REQUEST_NULL))
+        return;
     for (int i = 0; i < open_count; i++) {
         struct open found = {0};
         pthread_mutex_lock(&open_lock);
-        for (; i < open_count && !found.sum; i++) {
+        for (; i < open_count; i++) {
             struct open *it = &open_requests[i];
-            if (it->sum && (window ? it->window == window : !((it->request ^ request) & ~(sent_count ? MORE_BITS : 0)))) {
+            if (window ? it->window == window : !((it->request ^ request) & ~(sent_count ? MORE_BITS : 0))) {
                 found = *it;
-                it->sum = level == MPI_THREAD_SINGLE ? 0 : it->sum;
+                /* Of a window MPI's own writes would be told, whatever threads there are. */
+                it->sum = window || level == MPI_THREAD_SINGLE ? 0 : it->sum;
                 break;
             }
         }
         pthread_mutex_unlock(&open_lock);
         check_unchanged(call, found, window ? "the epoch ends" : "the request is complete");
+        if (!window && !sent_count && found.maker)
+            return;
     }
 }
 

@@ -335,9 +335,9 @@ static struct signature signature_of(long long count, MPI_Datatype type)
 
 static uint64_t bytes_of(long long count, MPI_Datatype type)
 {
-    int size = 0;
+    MPI_Count size = 0;
     if (count > 0 && type != MPI_DATATYPE_NULL)
-        PMPI_Type_size(type, &size);
+        PMPI_Type_size_x(type, &size);
     return size > 0 ? (uint64_t)size * count : 0;
 }
 

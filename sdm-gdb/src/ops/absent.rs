@@ -4,7 +4,7 @@
 use sdm_debug::reply::Variable;
 use sdm_debug::{Command, Failure, FailureCode, Reply};
 
-use super::pointers::{base_names, expression_in};
+use super::pointers::{base_names, expression_in, type_of};
 use super::{language, output};
 use crate::gdb::Gdb;
 
@@ -14,6 +14,8 @@ const NOT_PRESENT: &str = "<not present>";
 const UNKNOWN_LENGTH: &str = "<gdb does not know the length of these texts>";
 /// The value of a null pointer to a text. gdb shows allocatable texts as pointers, too.
 pub(super) const NO_TEXT: &str = "<not allocated or associated>";
+/// A structure without components.
+const EMPTY: &str = "(  )";
 /// Addresses below this one are in no program.
 const ADDRESS_MIN: u64 = 4096;
 
@@ -50,19 +52,26 @@ pub(super) async fn in_words(
         return answer;
     }
     if let Ok(Reply::Variables(all)) = &mut answer {
+        let are_arguments = matches!(command, Command::Arguments);
         let known = all.clone();
         for variable in all {
             if is_no_text(variable, &known) {
                 NO_TEXT.clone_into(&mut variable.value.text);
             }
             let text = &mut variable.value.text;
-            let is_absent = text == "''" && is_absent(gdb, &variable.name).await;
-            *text = if is_absent { NOT_PRESENT } else { shown(text) }.to_owned();
+            let in_words = match &**text {
+                "''" if are_arguments && is_absent(gdb, &variable.name).await => NOT_PRESENT,
+                EMPTY if is_nameless(gdb, &variable.name).await => UNKNOWN_LENGTH,
+                text => shown(text),
+            };
+            if in_words != NOT_PRESENT || are_arguments {
+                *text = in_words.to_owned();
+            }
         }
         return answer;
     }
     for name in base_names(expression) {
-        if is_absent(gdb, name).await {
+        if is_absent(gdb, name).await && is_argument(gdb, name).await {
             if let Ok(Reply::VarObject(object)) = &mut answer {
                 NOT_PRESENT.clone_into(&mut object.value.text);
                 return answer;
@@ -73,14 +82,32 @@ pub(super) async fn in_words(
         }
     }
     if let Ok(Reply::Value(value)) = &mut answer {
-        value.text = shown(&value.text).to_owned();
+        value.text = match &*value.text {
+            EMPTY if is_nameless(gdb, expression).await => UNKNOWN_LENGTH,
+            text => shown(text),
+        }
+        .to_owned();
     }
     answer
 }
 
+/// True for a value whose type has no name. gdb 18 gives such a type, without components, to texts of unknown length.
+async fn is_nameless(gdb: &Gdb, expression: &str) -> bool {
+    type_of(gdb, "", expression).await.as_deref() == Some("Type")
+}
+
+/// True for an argument of the selected frame's function.
+async fn is_argument(gdb: &Gdb, name: &str) -> bool {
+    let listed = gdb.mi("-stack-list-variables --no-values").await;
+    listed.is_ok_and(|listed| {
+        let mut variables = listed.tuples("variables");
+        variables.any(|it| it.text("name") == Some(name) && it.text("arg") == Some("1"))
+    })
+}
+
 /// True for a value that gdb may have failed to read. An argument without a text appears as an empty one.
 fn is_missing(text: &str) -> bool {
-    text == "''" || shown(text) != text
+    [EMPTY, "''"].contains(&text) || shown(text) != text
 }
 
 /// True for a null pointer to a text of deferred length: the list has the text's length, too.

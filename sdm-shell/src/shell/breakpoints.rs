@@ -263,7 +263,8 @@ pub(super) async fn delete_breakpoints(
 
 /// Carries out `clear LOCATION`: deletes the breakpoints there, and names them as gdb does.
 pub(super) async fn clear(session: &SessionHandle, said: &Invocation<'_>, place: &str) -> Verdict {
-    let numbers = session.read(|model| model.breaks.at(place));
+    let mut numbers = session.read(|model| model.breaks.at(place));
+    numbers.retain(|number| tasks_of(session, said, *number).is_some());
     if numbers.is_empty() {
         return session.complain(
             format!("No breakpoint at {}.", printable(place.as_bytes())),

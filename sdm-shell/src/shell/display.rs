@@ -115,6 +115,7 @@ async fn show_some(
         if values.is_empty() && only.is_some() {
             let expression = words(&display);
             let text = format!("display: `{expression}` has no value in the selected frame");
+            ask::show_rest(session, rest);
             return (session.complain(text, ""), false);
         }
         if !values.is_empty() {

@@ -1,8 +1,8 @@
 //! `export` and `plot`: the numeric values of an expression in all tasks.
 use std::collections::BTreeMap;
 
-use sdm_debug::Reply;
 use sdm_debug::rules::NumberArray;
+use sdm_debug::{Command, Reply};
 use sdm_idset::{IdSet, TaskId};
 use sdm_text::printable;
 use sdm_view::item::{Gathered, Item, Plot};
@@ -128,16 +128,28 @@ fn row_of(arrays: &Arrays) -> Option<usize> {
     rows.all(|row| row == Some(first)).then_some(first)
 }
 
-/// The bounds of an array of Fortran, as the type of the expression has them. None for any other array.
+/// The bounds of an array of Fortran, as the type of the expression has them. None for any other array, and if they
+/// differ between tasks.
 async fn fortran_bounds(
     session: &SessionHandle,
     said: &Invocation<'_>,
     arrays: &Arrays,
     expression: &str,
 ) -> Option<String> {
-    let one = arrays.keys().next().map(|task| IdSet::single(*task))?;
+    // gdb does not know the slices of C.
+    if expression.contains('[') {
+        return None;
+    }
+    let all: IdSet = arrays.keys().copied().collect();
     let line = format!("whatis {expression}");
-    let printed = ask::printed(session, said.line, &one, line).await?;
+    let asked = Command::Console { line };
+    let answers = session.answers(said.line, &all, &asked).await;
+    let [(tasks, Reply::Text(printed))] = &answers[..] else {
+        return None;
+    };
+    if *tasks != all {
+        return None;
+    }
     let (_, bounds) = printed.trim_end().strip_suffix(')')?.rsplit_once(" (")?;
     let dimension = |it: &str| match it.split_once(':') {
         Some((low, high)) => {

@@ -1,5 +1,6 @@
 //! The state of the session for the full-screen view. Changes are reported as they come. Stacks, locals and
-//! source are queried once after each stop and each command, while no other command waits.
+//! source are queried once after each stop and each command, while no other command waits; those of ranks without a gdb at most every ten
+//! seconds.
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,8 @@ use super::model::goal::Goal;
 
 /// Minimum interval between two updates of the view: more than thirty frames a second are not perceived.
 const PERIOD: Duration = Duration::from_millis(33);
+/// Time after which the stacks of ranks without a gdb are queried again.
+const LOOK_PERIOD: Duration = Duration::from_secs(10);
 /// Maximum number of frames of a stack, from the innermost one, in which a caller with source is searched.
 const CALLERS_MAX: u32 = 64;
 /// Number of source lines to request before the current one, and after it, if the file is not on this machine.
@@ -134,7 +137,9 @@ async fn sight(session: &SessionHandle) -> Sight {
     seen.absorb(looked.unwrap_or_default());
     if let Some(id) = look {
         let found = answer(session, id).await.unwrap_or_default();
-        session.edit(|model| model.glance.looked = Some((moves, found.clone())));
+        let is_whole = found.missing.is_empty() && found.failed.is_empty() && found.lost.is_empty();
+        let kept = is_whole.then(|| (session.now(), moves, found.clone()));
+        session.edit(|model| model.glance.looked = kept);
         seen.absorb(found);
     }
     sight.stacks = seen.stacks();
@@ -159,14 +164,16 @@ async fn sight(session: &SessionHandle) -> Sight {
     sight
 }
 
-/// The number of task moves, and the stacks of ranks without a gdb that were queried since the last move. A query stops
-/// these ranks: one is enough until ranks have moved.
+/// The number of task moves, and the stacks of ranks without a gdb, if they are not old. A query stops these ranks: a
+/// command that follows soon needs no other one.
 fn looked(session: &SessionHandle, free: &IdSet) -> (u64, Option<Gathered>) {
+    let now = session.now();
     session.read(|model| {
         let moves = model.tasks.moves();
-        let known = model.glance.looked.as_ref();
-        let known = known.filter(|(at, found)| *at == moves && found.to == *free);
-        (moves, known.map(|(_, found)| found.clone()))
+        let known = model.glance.looked.as_ref().filter(|(at, of, found)| {
+            *of == moves && found.to == *free && now.saturating_duration_since(*at) < LOOK_PERIOD
+        });
+        (moves, known.map(|(_, _, found)| found.clone()))
     })
 }
 

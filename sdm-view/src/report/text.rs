@@ -107,7 +107,7 @@ fn mpi_errors(report: &Report, lines: &mut Vec<String>) {
         return;
     }
     lines.push(format!("errors in the use of MPI: {}", all.len()));
-    // The last one may have ended the run.
+    // The last one is often what ended the run.
     let is_shown = |at: usize| at + 1 < MPI_ERRORS_MAX || at + 1 == all.len();
     for (at, error) in all.iter().enumerate() {
         if is_shown(at) {
@@ -122,7 +122,11 @@ fn mpi_errors(report: &Report, lines: &mut Vec<String>) {
 /// Appends a text in lines of the width of the screen, at most [`REASON_MAX`] of them.
 fn wrapped(text: &str, indent: usize, lines: &mut Vec<String>) {
     let text = SCREEN.wrap(&printable(text.as_bytes()), indent);
-    lines.extend(text.lines().take(REASON_MAX).map(str::to_owned));
+    let mut text = text.lines();
+    lines.extend(text.by_ref().take(REASON_MAX).map(str::to_owned));
+    if let (Some(_), Some(last)) = (text.next(), lines.last_mut()) {
+        *last = format!("{}...", beginning(last, WIDTH - 3));
+    }
 }
 
 fn frames(report: &Report, look: &Look, lines: &mut Vec<String>) {
@@ -142,7 +146,7 @@ fn frames(report: &Report, look: &Look, lines: &mut Vec<String>) {
         let left_out = locals.len().saturating_sub(LOCALS_MAX);
         if left_out > 0 {
             let more = counted(left_out, "more variable");
-            lines.push(format!("        ({more} in the page and in the JSON)"));
+            lines.push(format!("        ({more} in the page and the JSON)"));
         }
     }
     if look.more || look.frames.len() > FRAMES_MAX {

@@ -12,7 +12,9 @@ pub(super) const LAUNCHERS: [(&str, Compiler); 2] =
 
 /// All cases in a part of the long run, otherwise one of them. `test` is the function of the test.
 pub(super) fn chosen<T: Copy + Debug>(test: impl Fn(), all: &[T]) -> Vec<T> {
-    let mut cases = by_commit(test, all.to_vec(), |case| format!("{case:?}"));
+    // Not the same one for all tests.
+    let name = std::any::type_name_of_val(&test);
+    let mut cases = by_commit(test, all.to_vec(), |case| format!("{name} {case:?}"));
     cases.truncate(if is_full() { all.len() } else { 1 });
     cases
 }

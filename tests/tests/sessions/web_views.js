@@ -170,6 +170,16 @@
   equal('strides in Fortran', heads(), [['1', '3', '5'], ['4', '7']]);
   deliver(plot('u(-1:1,4:5)', [1, 2, 3, 4, 5, 6], { row: 3 }));
   equal('bounds in Fortran', heads(), [['-1', '0', '1'], ['4', '5']]);
+  deliver(plot('whole', [1, 2, 3, 4, 5, 6], { row: 3, bounds: '-1:1,4:5' }));
+  equal('declared bounds', heads(), [['-1', '0', '1'], ['4', '5']]);
+  // What is older than a stop says so.
+  const isOld = () => document.getElementById('shown').classList.contains('old');
+  equal('new', isOld(), false);
+  deliver(board({ stale: true }));
+  equal('looked at', isOld(), false);
+  deliver(board({ stale: true, running: '0-7' }));
+  equal('old', isOld(), true);
+  deliver(board());
   // Blocks that are nothing but ghosts.
   const enter = (id, value) => { const it = document.getElementById(id); it.value = value; it.dispatchEvent(new Event('change')); };
   enter('stitch', 'rows');

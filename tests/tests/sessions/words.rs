@@ -41,8 +41,8 @@ fn breakpoint_commands_may_contain_blocks() {
         .program(&work, &[])
         .finish()
         .code(0);
-    // With `silent` the stop is not printed.
-    assert!(!done.out.contains("stopped at breakpoint 1"), "{done}");
+    let stopped = "ranks 0-1 (2): stopped at breakpoint 1, twice () at work.c:";
+    assert!(done.united().contains(stopped), "{done}");
     for printed in ["none,", "1,", "2,"] {
         assert!(done.out.contains(printed), "no {printed} in {done}");
     }

@@ -22,7 +22,7 @@ use crate::gdb::Gdb;
 use crate::text::console_line;
 use functions::{held, single};
 use names::{Name, Names, Role, names};
-pub(super) use types::is_pointer_type;
+pub(super) use types::{is_pointer_type, type_of};
 use words::is_taken;
 
 /// The expression, in which Fortran's pointers evaluate to their targets, and Rust's indices to elements. A single name

@@ -116,7 +116,7 @@ async fn parent(gdb: &Gdb, place: &str, structure: &str) -> Option<String> {
 }
 
 /// gdb's name of the type of an expression; `None` for one that it does not know.
-async fn type_of(gdb: &Gdb, place: &str, expression: &str) -> Option<String> {
+pub(in crate::ops) async fn type_of(gdb: &Gdb, place: &str, expression: &str) -> Option<String> {
     asked(gdb, place, &format!("whatis {expression}")).await
 }
 

@@ -67,6 +67,8 @@ pub struct Receives<'a> {
     communicators: BTreeMap<u16, Vec<Piece>>,
     /// UCX's connections to the ranks of the job, once they were searched.
     pub(super) connections: OnceCell<Option<Vec<u64>>>,
+    /// The UCX worker in MPICH's variables, once it was searched.
+    worker: OnceCell<Option<u64>>,
 }
 
 impl Mpich<'_> {
@@ -88,6 +90,7 @@ impl Mpich<'_> {
             requests: Objects::find(self.memory, &self.variables, (REQUESTS, None))?,
             communicators,
             connections: OnceCell::new(),
+            worker: OnceCell::new(),
         })
     }
 }
@@ -186,13 +189,14 @@ impl Receives<'_> {
             .take(RECEIVES_MAX)
             .flatten()
             .filter(|word| *word != 0);
-        let workers: BTreeSet<u64> = of_ucx.chain(self.worker()).collect();
+        let worker = *self.worker.get_or_init(|| self.find_worker());
+        let workers: BTreeSet<u64> = of_ucx.chain(worker).collect();
         let mut come = workers.into_iter().map(|worker| self.of(worker, &is_it));
         come.find(|numbers| !numbers.is_empty()).unwrap_or_default()
     }
 
     /// The UCX worker in MPICH's variables: UCX's context precedes it, and its address and the length of that follow.
-    fn worker(&self) -> Option<u64> {
+    fn find_worker(&self) -> Option<u64> {
         let is_worker = |words: &&[u64]| {
             let is_length = (1..=ADDRESS_BYTES_MAX).contains(&words[3]);
             if !is_length || words[0] == 0 || words[2] == 0 {
@@ -316,7 +320,7 @@ impl Receives<'_> {
 
     /// The ranks of the only communicator with this context id. `None` if there are several, or if it has more ranks
     /// than UCX's number can hold.
-    fn ranks_of(&self, context: u16) -> Option<Vec<u32>> {
+    pub(super) fn ranks_of(&self, context: u16) -> Option<Vec<u32>> {
         let [one] = &self.communicators.get(&context)?[..] else {
             return None;
         };

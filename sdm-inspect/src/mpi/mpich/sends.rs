@@ -20,9 +20,12 @@ impl Receives<'_> {
     /// The message of the send at this address; `None` unless it is incomplete, and its receiver is found.
     pub(super) fn sent(&self, address: u64, block: &Piece) -> Option<Message> {
         let memory = self.mpich.memory;
+        if !is_to_come(address, block) {
+            return None;
+        }
         let part = block.words().find_map(|word| {
             let own = Piece::read(memory, word, PART_BYTES)?;
-            let is_it = is_to_come(address, block) && own.words().any(|it| it == address);
+            let is_it = own.words().any(|it| it == address);
             let from = word.checked_sub(UCX_BYTES as u64).filter(|_| is_it)?;
             Piece::read(memory, from, UCX_BYTES)
         })?;
@@ -37,14 +40,25 @@ impl Receives<'_> {
         let context = u16::try_from(number >> CONTEXT).ok()?;
         // The number has the sender's rank.
         let own = usize::try_from(number >> RANK & RANKS).ok()?;
-        let is_own = self.peer(context, own) == Some(self.mpich.rank);
-        let size = self.mpich.size as usize;
-        let to = (0..size).find(|rank| self.peer(context, *rank) == Some(peer));
+        let to = match context {
+            0 => {
+                let is_own = self.peer(0, own) == Some(self.mpich.rank);
+                usize::try_from(peer).ok().filter(|_| is_own)?
+            }
+            _ => {
+                let ranks = self.ranks_of(context)?;
+                let is_own = ranks.get(own) == Some(&self.mpich.rank);
+                ranks
+                    .iter()
+                    .position(|one| *one == peer)
+                    .filter(|_| is_own)?
+            }
+        };
         Some(Message {
             peer,
             tag: i32::try_from(number & OF_ONE_TAG).ok()?,
             direction: Some(Direction::Sent),
-            within: (context.into(), to.filter(|_| is_own)?),
+            within: (context.into(), to),
         })
     }
 
@@ -52,11 +66,15 @@ impl Receives<'_> {
     fn find_connections(&self) -> Option<Vec<u64>> {
         let size = self.mpich.size as usize;
         let table = |address| {
+            // Most words are no address of a table: its beginning is little to read.
+            let head = Piece::read(self.mpich.memory, address, TABLE)?;
+            if usize::try_from(head.word(TABLE_COUNT)) != Ok(size) {
+                return None;
+            }
             let table = Piece::read(self.mpich.memory, address, TABLE + size * ENTRY_BYTES)?;
             let entries = (0..size).map(|rank| TABLE + rank * ENTRY_BYTES);
             let mut marks = entries.clone().map(|at| table.word(at + WORD));
-            let is_table = usize::try_from(table.word(TABLE_COUNT)) == Ok(size);
-            let is_table = is_table && marks.all(|mark| mark <= 1);
+            let is_table = marks.all(|mark| mark <= 1);
             let mut known: Vec<u64> = entries.map(|at| table.word(at)).collect();
             let all = known.clone();
             known.sort_unstable();

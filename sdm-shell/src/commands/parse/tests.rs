@@ -86,12 +86,14 @@ fn breakpoints_have_locations_and_conditions() {
     check("delete 1 3-5", C::Delete(vec![1, 3, 4, 5]));
     check("d", C::Delete(vec![]));
     check("clear halo.c:40", C::Clear("halo.c:40".to_owned()));
-    check_error("clear", Some(5), "expected a function or FILE:LINE");
-    check_error(
-        "gdb del 1",
-        Some(9),
-        "the breakpoints are sdm's: write `del 1`",
-    );
+    for line in ["delete 5", "delete tracepoints", "d display"] {
+        let console = Command::Console {
+            line: line.to_owned(),
+        };
+        check(&format!("gdb {line}"), C::Ask(console));
+    }
+    check_error("clear", Some(5), "expected a location");
+    check_error("gdb del", Some(7), "the breakpoints are sdm's: write `del`");
     check_error(
         "gdb clear main",
         Some(14),

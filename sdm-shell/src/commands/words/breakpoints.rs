@@ -45,10 +45,10 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "clear",
         usage: "clear LOCATION",
         what: "deletes the breakpoints at a location",
-        more: "clear exchange: those in this function\nclear halo.c:40",
+        more: "A location as `break` was given it, or FILE:LINE.\nclear exchange\nclear halo.c:40",
         completes: Completes::Program,
         parse: |name, rest| match rest.take_rest() {
-            "" => Err(rest.error(format!("{name}: expected a function or FILE:LINE"))),
+            "" => Err(rest.error(format!("{name}: expected a location"))),
             place => Ok(C::Clear(place.to_owned())),
         },
         ..PLAIN

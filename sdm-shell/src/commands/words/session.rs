@@ -191,13 +191,10 @@ fn unescaped(text: &str) -> String {
     line.unwrap_or(plain)
 }
 
-/// True for a command of gdb that deletes breakpoints, which SDM would still list.
+/// True for a command of gdb that deletes all breakpoints, or those at a location: SDM would still list them.
 fn deletes_breakpoints(line: &str) -> bool {
-    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-    let other = ["bookmark", "checkpoint", "display", "mem", "tvariable"];
-    match word {
-        "clear" => true,
-        "d" | "del" | "delete" => !other.iter().any(|it| rest.trim_start().starts_with(it)),
-        _ => false,
-    }
+    let mut words = line.split_whitespace();
+    let word = words.next().unwrap_or_default();
+    let is = |name: &str, least: usize| word.len() >= least && name.starts_with(word);
+    is("clear", 2) || is("delete", 1) && words.all(|it| "breakpoints".starts_with(it))
 }

@@ -79,34 +79,19 @@ impl Breaks {
         self.rows.iter_mut().find(|row| row.number == number)
     }
 
-    /// The breakpoints at a location: as it was entered, the name of a function, or `FILE:LINE`.
+    /// The breakpoints at a location: as it was entered, or `FILE:LINE` of a resolved one.
     pub(crate) fn at(&self, place: &str) -> Vec<u32> {
-        let is_at = |row: &&BreakRow| {
-            let is_here = |(function, file, line): &(String, String, u32)| {
-                let name = function.split(['(', '<']).next().unwrap_or_default();
-                let full = format!("{file}:{line}");
-                let is_line = full
-                    .strip_suffix(place)
-                    .is_some_and(|it| it.is_empty() || it.ends_with('/'));
-                [function.as_str(), name].contains(&place) || is_line && place.contains(':')
-            };
-            row.location == place || row.places.iter().any(is_here)
+        let is_here = |(_, file, line): &(String, String, u32)| {
+            let full = format!("{file}:{line}");
+            let folder = full.strip_suffix(place).filter(|_| place.contains(':'));
+            folder.is_some_and(|it| it.is_empty() || it.ends_with('/'))
         };
+        let is_at = |row: &&BreakRow| row.location == place || row.places.iter().any(is_here);
         self.rows
             .iter()
             .filter(is_at)
             .map(|row| row.number)
             .collect()
-    }
-
-    /// True if the commands of the breakpoint begin with `silent`.
-    pub(crate) fn is_silent(&self, number: u32) -> bool {
-        let row = self.rows.iter().find(|row| row.number == number);
-        row.is_some_and(|row| {
-            row.commands
-                .first()
-                .is_some_and(|line| line.trim() == "silent")
-        })
     }
 
     /// True for a watchpoint.
@@ -338,7 +323,7 @@ mod tests {
         breaks.placed(&place(1, "exchange(int)", 31), &"0-3".parse().unwrap());
         breaks.placed(&place(2, "exchange(int)", 40), &"0-3".parse().unwrap());
         for (said, numbers) in [
-            ("exchange", &[1, 2][..]),
+            ("exchange", &[1][..]),
             ("halo.c:40", &[2]),
             ("halo.c:31", &[1]),
             ("lo.c:31", &[]),

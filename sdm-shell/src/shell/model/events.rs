@@ -346,19 +346,17 @@ impl Model {
             self.job.seized.subtract(&tasks);
             self.tasks.set(&tasks, state, Some(what.clone()));
         }
-        let mut is_silent = false;
         if let Happening::Stopped(stop) = &what {
             match &stop.reason {
                 StopReason::Breakpoint { number } | StopReason::Catch { number, .. } => {
                     self.breaks.hit(*number, &tasks);
-                    is_silent = self.breaks.is_silent(*number);
                 }
                 StopReason::Watchpoint(hit) => self.breaks.hit(hit.number, &tasks),
                 StopReason::WatchpointScope { number, .. } => self.breaks.remove(*number, &tasks),
                 _ => {}
             }
         }
-        if end == RunEnd::Shown && !tasks.is_empty() && !is_silent {
+        if end == RunEnd::Shown && !tasks.is_empty() {
             self.news.notices.push(now, &tasks, what);
         }
     }

@@ -151,9 +151,9 @@ pub(crate) struct LastView {
     /// The result of the last query, and the number of task moves that it is of. None before the first result.
     pub(crate) sight: Arc<Sight>,
     pub(crate) known: Option<u64>,
-    /// The last stacks of all ranks without a gdb, and the number of task moves that they are of. None before the
-    /// first ones.
-    pub(crate) looked: Option<(u64, Gathered)>,
+    /// The last stacks of all ranks without a gdb, their time, and the number of task moves that they are of. None
+    /// before the first ones, and if ranks have not answered.
+    pub(crate) looked: Option<(Instant, u64, Gathered)>,
 }
 
 /// Requests from outside the session that are not handled yet.
@@ -282,6 +282,7 @@ impl Model {
             attach_until: None,
         };
         self.open = OpenCommands::default();
+        self.glance.looked = None;
         self.job.forget();
         self.input.offsets.clear();
         self.sets.forget_job(tasks);
@@ -297,11 +298,6 @@ impl Model {
         };
         if let Item::Answer(gathered) = whole {
             self.sets.note_classes(gathered.classes());
-            // The overview shows the newest stacks of all ranks without a gdb.
-            let (free, _) = self.without_gdb(&self.all);
-            if gathered.to == free && gathered.stacks().is_some() {
-                self.glance.looked = Some((self.tasks.moves(), gathered.clone()));
-            }
         }
         if matches!(item, Item::Answer(_) | Item::Ranks(_)) {
             self.dialogue.last_answer = Some(item.clone());

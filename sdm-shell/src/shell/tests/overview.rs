@@ -57,8 +57,10 @@ impl View for RunningSets {
 fn ranks_run_in_the_view_while_a_command_is_waited_for() {
     let respond: Responder = Box::new(|id, to, command| match command {
         Command::Start(_) => at_main(id, to),
-        // They run on: the wait is given up.
-        Command::Continue => vec![(5000, Said::Control(Control::Interrupt))],
+        Command::Continue => {
+            let said = at_main(id, to).into_iter();
+            said.map(|(at, said)| (at + 5000, said)).collect()
+        }
         _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
     });
     let boards = RunningSets::default();
