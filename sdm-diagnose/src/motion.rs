@@ -317,8 +317,8 @@ fn steady(samples: &[Probes], looked: &IdSet) -> IdSet {
     steady.intersection(looked)
 }
 
-/// The frames of the main thread, by which a task is judged; None without threads. Other threads, for example those of
-/// a runtime, come and go.
+/// The frames by which a task is judged: those of the main thread, or of the first thread if no stack is the main
+/// thread's. None without threads. Other threads, for example those of a runtime, come and go.
 fn main_frames(stacks: &TaskStacks) -> Option<&[sdm_debug::reply::StackFrame]> {
     let main = stacks.threads.iter().find(|thread| thread.main);
     let thread = main.or_else(|| stacks.threads.first())?;

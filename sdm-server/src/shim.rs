@@ -64,7 +64,8 @@ pub(crate) fn meet(
 ) -> Result<Role> {
     let index = identity.local_index.unwrap_or(identity.server) / each.max(1);
     let name = meeting_name(config, &surroundings(&format!("ranks {host} {index}"))?);
-    let address = UnixAddr::new_abstract(name.as_bytes()).context("cannot choose a socket name")?;
+    let address = UnixAddr::new_abstract(name.as_bytes())
+        .context("the name of the socket at which the ranks of this host meet is invalid")?;
     let deadline = Instant::now() + wait;
     loop {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -246,7 +247,8 @@ impl ShimListener {
 /// Runs as the shim of a rank until the end of the session. Returns the exit code.
 ///
 /// # Errors
-/// No server accepts this process.
+/// No server accepts this process, or the server ends before the job begins, or the name or signals of this process
+/// cannot be set.
 pub(crate) fn be_a_shim(
     channel: Channel,
     rank: u32,

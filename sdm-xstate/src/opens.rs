@@ -1,4 +1,5 @@
-//! The files that an attaching gdb may read.
+//! Decides by kind and owner which files an attaching gdb may open: those of root, of the caller, and of the owners of
+//! the inspected programs and libraries.
 
 pub(crate) mod sys;
 
@@ -9,7 +10,7 @@ pub use sys::{fopen, fopen64, open, open64, openat};
 pub enum Kind {
     /// A regular file or a directory.
     Plain,
-    /// A device that returns data without waiting for others: a terminal, `/dev/null`.
+    /// A character device, such as a terminal or `/dev/null`.
     Device,
     /// A FIFO, a socket, a disk, or a link that is not followed.
     Other,

@@ -77,7 +77,7 @@ pub struct GdbBackend {
     /// The slots, by number. One that a restart replaced stays until its gdb and all its descriptors are gone.
     slots: BTreeMap<u64, KnownSlot>,
     next_slot: u64,
-    /// The current slot of each task.
+    /// The number of the current slot of each task. A slot is a gdb with its tasks, or a task without a gdb.
     current: BTreeMap<TaskId, u64>,
     /// The slot of each watched descriptor.
     by_fd: BTreeMap<RawFd, u64>,

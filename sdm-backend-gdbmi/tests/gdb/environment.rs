@@ -1,4 +1,4 @@
-//! The program's environment is the same as without SDM.
+//! A program starts with the same variables, arguments, signal masks and search path as without SDM.
 
 use std::os::unix::ffi::OsStrExt;
 use std::process::Command as Process;

@@ -79,7 +79,7 @@ pub fn fuzz_slice(bytes: &[u8]) {
     }
 }
 
-/// Depth to which a slice is followed: deeper levels are like the ones before.
+/// Maximum number of levels of the tree that are adopted one after the other; deeper levels are like the ones before.
 const GENERATIONS_MAX: usize = 8;
 
 const KINDS: u8 = 14;

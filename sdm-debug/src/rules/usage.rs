@@ -99,7 +99,7 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<TotalUsage, Rejected> {
     let named = reader.count()?;
     if count > sources.len() || named > LARGEST_MAX || named as u64 > count {
         return Err(Rejected(
-            "the answer has more tasks than the command was sent to",
+            "the memory usage counts or names more tasks than it can have",
         ));
     }
     let mut largest = Vec::with_capacity(named);

@@ -1,4 +1,4 @@
-//! Tests of changes to sets, and of their memory use.
+//! Tests of sets: memory use, positions, extreme ids, reversed ranges, and the debug text.
 
 use super::*;
 

@@ -239,8 +239,8 @@ impl Column {
         }
     }
 
-    /// Sets the numbers of ascending ranges of ids, given as first id, last id and number. Returns false if there
-    /// would be more than `pieces_max` segments: the remaining ids then get no number.
+    /// Sets the numbers of ascending ranges of ids, given as first id, last id and number. Returns false if
+    /// more than `pieces_max` segments exist before the last one is added: the remaining ids then get no number.
     pub(super) fn fill(&mut self, spans: &[(u32, u32, i64)], pieces_max: usize) -> bool {
         let mut open: Option<(u32, Segment)> = None;
         for (first, last, cell) in spans {

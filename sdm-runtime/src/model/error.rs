@@ -63,7 +63,9 @@ pub enum ModelError {
     )]
     TooVaried(&'static str),
     /// There are too many string ids.
-    #[error("the resource manager has more than {NAMES_MAX} string ids")]
+    #[error(
+        "the resource manager has more than {NAMES_MAX} elements whose ids are texts: further ones were ignored"
+    )]
     TooManyNames,
     /// The texts of all attribute values of the manager together exceed [`TEXTS_BYTES_MAX`].
     #[error("the resource manager's texts exceed {TEXTS_BYTES_MAX} bytes")]

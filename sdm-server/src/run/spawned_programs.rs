@@ -223,7 +223,8 @@ struct Place {
 }
 
 impl Place {
-    /// The environment variables with the position, as in the first job.
+    /// Environment variables with the process's rank and counts in its job and on this host, under the names that the
+    /// first job has.
     fn variables(&self) -> impl Iterator<Item = (Vec<u8>, Option<Vec<u8>>)> {
         let variables = [
             ("OMPI_COMM_WORLD_SIZE", self.size.into()),

@@ -30,7 +30,7 @@ pub(super) enum ToolError {
     NoJob(String),
     #[error("{0} is not the name or number of a signal")]
     NoSignal(String),
-    #[error("{0}: no such job at this server")]
+    #[error("{0}: the PMIx server has no such job")]
     UnknownJob(String),
     #[error("job {0} has no rank {1}")]
     NoRank(String, u32),

@@ -258,8 +258,14 @@ fn pmix_server_answers_queries_of_jobs_nodes_and_support() {
     memory_is_that_of_the_process(&job, spawned);
     for (words, why) in [
         ("nosuch", "nosuch: PMIX_ERR_NOT_SUPPORTED"),
-        ("memory nosuch@1", "nosuch@1: no such job at this server"),
-        ("status nosuch@1", "nosuch@1: no such job at this server"),
+        (
+            "memory nosuch@1",
+            "nosuch@1: the PMIx server has no such job",
+        ),
+        (
+            "status nosuch@1",
+            "nosuch@1: the PMIx server has no such job",
+        ),
         (&*format!("processes {spawned}:7"), "has no rank 7"),
     ] {
         let words: Vec<&str> = ["query"].into_iter().chain(words.split(' ')).collect();

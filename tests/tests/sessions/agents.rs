@@ -1,4 +1,4 @@
-//! Agents of this host, spoken to over the wire by a client of ours and by bytes as PTP's own wrote them.
+//! Agents of this host, driven by SDM's client and by bytes as PTP's own client wrote them.
 
 use std::fs::Permissions;
 use std::io::{Read, Write};

@@ -328,7 +328,7 @@ impl Node {
         });
     }
 
-    /// Updates the exchanges after tasks were lost, or a member has moved: some can continue, others fail.
+    /// Updates all open exchanges after tasks were lost: some can continue, others fail.
     pub(super) fn look_at_exchanges(&mut self) {
         for at in (0..self.exchanges.open.len()).rev() {
             self.settle_exchange(at);

@@ -177,7 +177,8 @@ pub(super) fn is_rewritten(condition: &str) -> bool {
     has_names(condition) || rust::indexed(condition).is_some()
 }
 
-/// The condition in the form for the current language; `None` if gdb cannot evaluate it there.
+/// The condition rewritten for the language of the current frame. `None` if gdb cannot evaluate the rewritten Fortran
+/// condition.
 pub(super) async fn condition_here<'a>(gdb: &Gdb, condition: &'a str) -> Option<Cow<'a, str>> {
     if language::is_fortran(gdb, "").await {
         return self::condition(gdb, condition).await.map(Cow::Owned);

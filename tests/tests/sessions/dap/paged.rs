@@ -1,4 +1,5 @@
-//! The live page in an editor: its files, its records, and the lines that are typed there, over the adapter.
+//! The live page in an editor over the adapter: the page's files, the JSON records that it shows, and the lines typed
+//! there.
 
 use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};

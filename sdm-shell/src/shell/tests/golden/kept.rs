@@ -86,6 +86,7 @@ Num  Disp Enb On / What
 	silent
 	print step
 4    del  n   ranks 0-1 (2): exchange at halo.c:40
+ranks 0-3 (4): No symbol \"nothing\".
 display: `nothing` has no value in the selected frame
 session ended: `display nothing` failed (-c 19)
 ";
