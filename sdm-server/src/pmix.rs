@@ -173,9 +173,7 @@ impl PmixServer {
         let detail = surroundings(&what).map_err(PmixError::Surroundings)?;
         let name = meeting_name(config, &detail);
         let address = SocketAddr::from_abstract_name(name.as_bytes());
-        let address = address.map_err(system(
-            "cannot choose a socket name",
-        ))?;
+        let address = address.map_err(system("cannot choose a socket name"))?;
         let child = match UnixListener::bind_addr(&address) {
             Ok(listener) => Some(Started::spawn(listener.into())?),
             Err(error) if error.kind() == ErrorKind::AddrInUse => None,
