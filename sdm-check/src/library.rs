@@ -73,9 +73,7 @@ pub fn library(mpi: &Source, before_compiling: impl FnOnce()) -> Result<PathBuf,
         return Err(refused(&folder, io::Error::other(text)));
     }
     // Another process that builds a library waits for the lock.
-    let open = || files::open_to_write(&folder.join("lock"), Writing::Behind);
-    // Another process may have created the file between the two system calls of the first attempt.
-    let lock = open().or_else(|_| open());
+    let lock = files::open_to_write(&folder.join("lock"), Writing::Behind);
     let lock = lock.and_then(|file| file.lock().map(|()| file));
     let _lock = lock.map_err(|source| refused(&folder, source))?;
     let known = mpi.library.as_deref().and_then(identity);

@@ -249,7 +249,8 @@ fn lines(from: impl std::io::Read) -> impl Iterator<Item = String> {
     let lines = BufReader::new(from).split(b'\n');
     lines.map_while(Result::ok).map(|line| {
         let line = String::from_utf8(line).expect("text");
-        let text = line.strip_suffix('\r').expect("each line ends in CR LF");
-        text.to_owned()
+        let text = line.strip_suffix('\r');
+        text.unwrap_or_else(|| panic!("{line:?} ends in CR LF"))
+            .to_owned()
     })
 }

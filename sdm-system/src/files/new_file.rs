@@ -13,7 +13,7 @@ use nix::unistd::geteuid;
 use super::{check_plain, foreign, is_handed_over, is_own, look, random_word};
 use crate::owner::others_may_write;
 
-/// Maximum number of further names tried for a new file, after the first.
+/// Maximum number of further tries to make a new file, after the first.
 const NAMES_MAX: u32 = 16;
 
 /// Writes a file that only this user can read, atomically: until the end the earlier file stays. A replaced file of
@@ -126,10 +126,27 @@ pub fn open_to_write(path: &Path, writing: Writing) -> io::Result<File> {
     if is_handed_over(path) {
         return options.open(path);
     }
-    let (mut known, mut found) = match look(path, OFlag::O_NOFOLLOW) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return create_new(path),
-        looked => looked?,
-    };
+    let mut tries = 0;
+    loop {
+        match look(path, OFlag::O_NOFOLLOW) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            looked => return open_known(path, &options, looked?),
+        }
+        match create_with(path, &mut options.clone()) {
+            // Another process has made it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < NAMES_MAX => {}
+            created => return created,
+        }
+        tries += 1;
+    }
+}
+
+/// Opens an existing file by the descriptor that its metadata was read from.
+fn open_known(
+    path: &Path,
+    options: &OpenOptions,
+    (mut known, mut found): (File, Metadata),
+) -> io::Result<File> {
     if found.is_symlink() || found.nlink() > 1 {
         let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
         let folder = fs::metadata(folder.unwrap_or(Path::new(".")))?;
@@ -151,8 +168,11 @@ pub fn open_to_write(path: &Path, writing: Writing) -> io::Result<File> {
 /// # Errors
 /// The path exists, or the file cannot be made.
 pub fn create_new(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
+    create_with(path, OpenOptions::new().write(true))
+}
+
+fn create_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    options.truncate(false).create_new(true).mode(0o600);
     options.custom_flags(OFlag::O_NOFOLLOW.bits()).open(path)
 }
 

@@ -163,6 +163,27 @@ fn file_behind_a_link_in_a_shared_folder_is_not_opened() {
 }
 
 #[test]
+fn new_file_takes_the_lines_of_all_that_open_it_at_once() {
+    let folder = Folder::new("at-once");
+    for round in 0..200 {
+        let path = folder.0.join(round.to_string());
+        let together = std::sync::Barrier::new(4);
+        let open = || {
+            together.wait();
+            open_to_write(&path, Writing::Behind)
+        };
+        let opened = std::thread::scope(|scope| {
+            let threads = [(); 4].map(|()| scope.spawn(open));
+            threads.map(|thread| thread.join().unwrap())
+        });
+        for file in opened {
+            file.unwrap().write_all(b"line\n").unwrap();
+        }
+        assert_eq!(fs::read(&path).unwrap(), b"line\n".repeat(4));
+    }
+}
+
+#[test]
 fn private_folder_is_created_and_checked() {
     let folder = Folder::new("private");
     let own = folder.0.join("own");
