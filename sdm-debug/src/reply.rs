@@ -149,6 +149,9 @@ pub struct Variable {
     pub value: Value,
 }
 
+/// For a value whose end is unknown: values with an equal beginning compare as equal.
+pub const BY_TEXT: (u64, u64) = (0, 0);
+
 /// A value as printed by gdb.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Value {
@@ -158,7 +161,7 @@ pub struct Value {
     /// beginning compare as different.
     ///
     /// If gdb itself printed only the beginning: length and hash of the whole value. If these cannot be known: length
-    /// 0 and a number that no other task has.
+    /// 0 and a number that no other task has, or [`BY_TEXT`].
     pub cut: Option<(u64, u64)>,
 }
 

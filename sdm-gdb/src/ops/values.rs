@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use sdm_debug::quotes::{bare, is_left_out, referred};
-use sdm_debug::reply::{MEMORY_BYTES_MAX, Value};
+use sdm_debug::reply::{BY_TEXT, MEMORY_BYTES_MAX, Value};
 use sdm_debug::{Failure, FailureCode, Reply};
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -34,7 +34,7 @@ pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failu
         let text = referred(results.text("value").unwrap_or_default());
         if is_left_out(text) {
             let whole = beginning(gdb, &variable.name, text).await;
-            variable.value.cut = whole.or(variable.value.cut);
+            variable.value.cut = whole.or(variable.value.cut).or(Some(BY_TEXT));
         }
         variables.push(variable);
     }

@@ -1,7 +1,7 @@
 //! Places in the program, in gdb's words: `exchange (step=3) at halo.c:44`.
 
 use sdm_debug::fold::{HALTED, STOPPED};
-use sdm_debug::reply::{Frame, StackFrame, Value};
+use sdm_debug::reply::{BY_TEXT, Frame, StackFrame, Value};
 use sdm_text::printable;
 
 use crate::readable;
@@ -33,8 +33,9 @@ pub(crate) fn stack_frame(frame: &StackFrame) -> String {
 pub fn value(value: &Value) -> String {
     match value.cut {
         None => value.text.clone(),
+        Some(BY_TEXT) => format!("{}... (only the printed part was compared)", value.text),
         Some((0, _)) => format!("{}... (gdb printed no more)", value.text),
-        Some((bytes, hash)) => format!("{}... ({bytes} bytes, {hash:016x})", value.text),
+        Some((bytes, hash)) => format!("{}... ({bytes} bytes, hash {hash:016x})", value.text),
     }
 }
 
@@ -53,5 +54,29 @@ fn at(file: &str, line: u32, module: &str) -> String {
         ("", _, module) => format!(" from {module}"),
         (file, 0, _) => format!(" at {file}"),
         (file, line, _) => format!(" at {file}:{line}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cut_value_says_how_far_it_is_known() {
+        for (cut, note) in [
+            (
+                Some((400, 0xabc)),
+                "{1...}... (400 bytes, hash 0000000000000abc)",
+            ),
+            (Some((0, 77)), "{1...}... (gdb printed no more)"),
+            (
+                Some(BY_TEXT),
+                "{1...}... (only the printed part was compared)",
+            ),
+            (None, "{1...}"),
+        ] {
+            let text = "{1...}".to_owned();
+            assert_eq!(value(&Value { text, cut }), note);
+        }
     }
 }

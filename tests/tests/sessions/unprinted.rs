@@ -93,6 +93,7 @@ fn equal_addresses_are_not_taken_for_equal_numbers() {
         "compare matrix",
         "compare text",
         "compare named",
+        "compare object",
         "compare code",
     ];
     let done = run(&place, &lines, 0);
@@ -102,6 +103,8 @@ fn equal_addresses_are_not_taken_for_equal_numbers() {
     done.expect_part("compare matrix", note);
     let note = "not compared: `compare named[0:9]` compares it";
     done.expect_part("compare named", note);
+    let note = "not compared: `compare *object` compares it";
+    done.expect_part("compare object", note);
     for line in ["compare text", "compare code"] {
         assert!(!done.answer(line).contains("addresses"), "{done}");
     }

@@ -45,7 +45,18 @@ pub(super) async fn not_compared(
     let is_pointed = |part: &NumericPart| !matches!(part, NumericPart::Numbers(_));
     let may_be_code = |part: &NumericPart| !matches!(part, NumericPart::Pointer(_));
     let is_unsure = parts.iter().all(may_be_code);
-    let part = tried(session, said, (tasks, expression), parts, is_pointed).await;
+    let numbers = tried(
+        session,
+        said,
+        (tasks, expression),
+        parts.clone(),
+        is_pointed,
+    )
+    .await;
+    let part = match numbers {
+        Some(part) => Some(part),
+        None => structure(session, said, (tasks, expression), &parts).await,
+    };
     if is_unsure && part.is_none() {
         return None;
     }
@@ -55,6 +66,29 @@ pub(super) async fn not_compared(
     Some(format!(
         "`{expression}` has equal addresses; the memory at the address was not compared{how}"
     ))
+}
+
+/// An expression for the first structure that a pointer in these parts points to.
+async fn structure(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    (tasks, expression): (&IdSet, &str),
+    parts: &[NumericPart],
+) -> Option<String> {
+    let one = tasks.first().map(IdSet::single)?;
+    for part in parts.iter().take(TRIES_MAX) {
+        let (NumericPart::Pointer(path) | NumericPart::Named(path)) = part else {
+            continue;
+        };
+        let path = fortran::path_in(session, said, expression, (&one, path)).await;
+        let object = format!("*{}{path}", grouped(expression));
+        let text = printed(session, said.line, &one, format!("output {object}")).await;
+        // gdb prints the type of a function in braces, and its address behind them.
+        if text.is_some_and(|text| text.trim_end().ends_with('}')) {
+            return Some(object);
+        }
+    }
+    None
 }
 
 /// An expression for numbers in a value, which gdb can evaluate.
