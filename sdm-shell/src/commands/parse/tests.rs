@@ -271,6 +271,16 @@ fn parse_errors_name_the_fault_and_position() {
     check_error("call", Some(4), "expected an expression");
     check_error("| p 1 | cat", Some(0), "gdb pipe COMMAND | SHELL");
     check_error("delete x", Some(7), "bad breakpoint number 'x'");
+    check_error(
+        "enable once 1",
+        Some(7),
+        "`tbreak` sets a breakpoint that stops once",
+    );
+    check_error(
+        "disable display 1",
+        Some(8),
+        "disable display: not supported",
+    );
     check_error("thread 0", Some(7), "from 1");
     check_error("ranks now", Some(6), "expected a set of ranks");
     check_error("@now", Some(0), "expected a command");

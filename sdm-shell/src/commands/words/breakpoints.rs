@@ -84,7 +84,6 @@ pub(super) const COMMANDS: &[Spec] = &[
             if rest.take_word("display") {
                 return numbers(name, rest).map(C::Undisplay);
             }
-            let _ = rest.take_word("breakpoints");
             numbers(name, rest).map(C::Delete)
         },
         ..PLAIN
@@ -95,7 +94,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         usage: "disable [N...]",
         what: "disables breakpoints",
         parse: |name, rest| {
-            numbers(name, rest).map(|numbers| C::Enable {
+            switched(name, rest).map(|numbers| C::Enable {
                 numbers,
                 enabled: false,
             })
@@ -107,7 +106,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         usage: "enable [N...]",
         what: "enables breakpoints",
         parse: |name, rest| {
-            numbers(name, rest).map(|numbers| C::Enable {
+            switched(name, rest).map(|numbers| C::Enable {
                 numbers,
                 enabled: true,
             })
@@ -306,4 +305,17 @@ fn trace(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
 fn numbers(name: &'static str, rest: &mut Cursor<'_>) -> Result<Vec<u32>, CommandError> {
     rest.take_word("breakpoints");
     args::numbers(rest, name)
+}
+
+/// Numbers of breakpoints to enable or disable. The words of gdb for which SDM has other commands are refused.
+fn switched(name: &'static str, rest: &mut Cursor<'_>) -> Result<Vec<u32>, CommandError> {
+    let mut ahead = *rest;
+    let word = ahead.word();
+    let other = match word {
+        "once" | "delete" | "count" => "`tbreak` sets a breakpoint that stops once",
+        "display" => "`undisplay` ends a display",
+        _ => return numbers(name, rest),
+    };
+    let text = format!("{name} {word}: not supported; {other}");
+    Err(rest.error(text))
 }
