@@ -54,7 +54,7 @@ fn compiled(harness: &Harness) -> Option<PathBuf> {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/boxes.rs");
     let program = harness.directory.join("boxes");
     let mut compiler = Process::new("rustc");
-    compiler.args(["-g", "-C", "opt-level=0", source, "-o"]);
+    compiler.args(["--edition=2021", "-g", "-C", "opt-level=0", source, "-o"]);
     let Ok(status) = compiler.arg(&program).status() else {
         println!("SKIP: no rustc for this user");
         return None;
@@ -139,6 +139,7 @@ fn rust_index_in_a_condition_and_a_watchpoint_is_an_element() {
             number,
             location: "boxes::grow".to_owned(),
             condition: Some(condition.to_owned()),
+            temporary: number == 1,
             ..BreakSpec::default()
         };
         harness.ask(Command::BreakInsert(spec)).unwrap();

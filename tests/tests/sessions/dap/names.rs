@@ -191,7 +191,7 @@ fn compiled_rust(place: &Place) -> Option<PathBuf> {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/parts.rs");
     let program = place.path().join("parts");
     let mut compiler = Command::new("rustc");
-    compiler.args(["-g", "-C", "opt-level=0", source, "-o"]);
+    compiler.args(["--edition=2021", "-g", "-C", "opt-level=0", source, "-o"]);
     let Ok(status) = compiler.arg(&program).status() else {
         println!("SKIP: no rustc for this user");
         return None;
