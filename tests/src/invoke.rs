@@ -250,7 +250,7 @@ fn lines(from: impl std::io::Read) -> impl Iterator<Item = String> {
     lines.map_while(Result::ok).map(|line| {
         let line = String::from_utf8(line).expect("text");
         let text = line.strip_suffix('\r');
-        text.unwrap_or_else(|| panic!("{line:?} ends in CR LF"))
+        text.unwrap_or_else(|| panic!("{line:?} does not end in CR LF"))
             .to_owned()
     })
 }

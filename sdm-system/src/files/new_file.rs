@@ -14,7 +14,7 @@ use super::{check_plain, foreign, is_handed_over, is_own, look, random_word};
 use crate::owner::others_may_write;
 
 /// Maximum number of further tries to make a new file, after the first.
-const NAMES_MAX: u32 = 16;
+const TRIES_MAX: u32 = 16;
 
 /// Writes a file that only this user can read, atomically: until the end the earlier file stays. A replaced file of
 /// this user keeps its permissions. An inherited descriptor (`/dev/stdout`) is written to directly.
@@ -134,7 +134,7 @@ pub fn open_to_write(path: &Path, writing: Writing) -> io::Result<File> {
         }
         match create_with(path, &mut options.clone()) {
             // Another process has made it meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < NAMES_MAX => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < TRIES_MAX => {}
             created => return created,
         }
         tries += 1;
@@ -172,7 +172,7 @@ pub fn create_new(path: &Path) -> io::Result<File> {
 }
 
 fn create_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    options.truncate(false).create_new(true).mode(0o600);
+    options.create_new(true).mode(0o600);
     options.custom_flags(OFlag::O_NOFOLLOW.bits()).open(path)
 }
 
@@ -187,7 +187,7 @@ fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
         let new = path.with_file_name(new);
         match create_new(&new) {
             Ok(file) => return Ok((file, new)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < NAMES_MAX => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < TRIES_MAX => {}
             Err(error) => return Err(error),
         }
         tries += 1;

@@ -54,6 +54,10 @@ fn end(page: &mut BrowserPage) {
 /// Ends the session by the page.
 pub(super) fn quit(running: Running<'_>, mut page: BrowserPage) {
     end(&mut page);
+    finish(running, page);
+}
+
+fn finish(running: Running<'_>, page: BrowserPage) {
     assert_eq!(page.complaints, Vec::<String>::new());
     drop(page);
     let _done = running.finish().code(0);
@@ -172,8 +176,7 @@ fn accessibility_checker_finds_no_barrier_on_any_tab() {
     check_barriers(&mut page);
     end(&mut page);
     check_barriers(&mut page);
-    drop(page);
-    let _done = running.finish().code(0);
+    finish(running, page);
 }
 
 /// Checks that no classes have colours that are hard to tell apart, in light and in dark colours.
