@@ -1,11 +1,31 @@
 // The prompt's own language, and what the session says as text.
 
 import { el, byId } from './dom.js';
-import { answer, complete, interrupt, on, suspend } from './link.js';
+import { answer, complete, interrupt, on, suspend, tellColumns } from './link.js';
 
 const ENTRIES_MAX = 500;
 const HISTORY_MAX = 200;
 const WORDS_MAX = 60;
+// While a window is resized its width is told once it rests, in milliseconds.
+const REST = 200;
+
+// Tells the session how many letters a line of the console has room for, at first and when that changes.
+function measure(log) {
+  const pen = el('canvas').getContext('2d');
+  let columns = 0;
+  let timer = 0;
+  const tell = () => {
+    pen.font = getComputedStyle(byId('prompt')).font;
+    const fit = Math.floor(log.clientWidth / pen.measureText('x').width);
+    if (fit > 0 && fit !== columns) tellColumns(fit);
+    columns = fit || columns;
+  };
+  new ResizeObserver(() => {
+    clearTimeout(timer);
+    if (columns === 0) tell();
+    else timer = setTimeout(tell, REST);
+  }).observe(log);
+}
 
 // What all of these begin with.
 function common(words) {
@@ -24,6 +44,8 @@ export function start() {
   let isQuestion = false;
   // The line up to the cursor for which no word was found: a further Tab leads on, as it does in an empty line.
   let isWhole = '';
+
+  measure(log);
 
   // What comes together is laid out once: a program may print thousands of lines a second.
   let waiting = [];

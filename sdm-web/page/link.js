@@ -8,6 +8,8 @@ const asked = new Map();
 let tell = () => {};
 let over = () => {};
 let isQuestion = false;
+// The width of the console, in columns, once it is measured.
+let columns = null;
 // A browser tries again every three seconds: by then a session that goes on has answered.
 const TRIES_MAX = 3;
 
@@ -45,7 +47,7 @@ async function listen() {
     else failed(error);
   });
   for (let after = 0; ;) {
-    const { last, records } = await ask('sdm/events', { after });
+    const { last, records } = await ask('sdm/events', { after, columns });
     for (const record of records) deliver(parse(record));
     after = last;
   }
@@ -120,3 +122,8 @@ export function complete(text) {
 // What Ctrl-C does at the prompt.
 export const interrupt = () => post('/interrupt', '');
 export const suspend = () => post('/suspend', '');
+// The session breaks its text where the console ends.
+export function tellColumns(fit) {
+  columns = fit;
+  if (!editor) fetch('/columns', { method: 'POST', body: `${fit}` }).catch(() => {});
+}

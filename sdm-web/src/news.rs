@@ -2,6 +2,7 @@
 //! slowly misses some.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,11 @@ pub(crate) const RECORD_BYTES_MAX: usize = 1 << 20;
 /// Size of a write to a page, in bytes, from which no further record is added to the write.
 const GIVEN_BYTES_MAX: usize = 256 << 10;
 
+/// The width of the text for pages until a page tells the width of its console, in columns.
+pub(crate) const COLUMNS: usize = 72;
+/// The least and the greatest width of the text for pages, in columns.
+const COLUMNS_BOUNDS: (usize, usize) = (40, 400);
+
 /// A record with its number.
 type Numbered = (u64, Arc<str>);
 
@@ -22,6 +28,8 @@ type Numbered = (u64, Arc<str>);
 pub struct News {
     state: Mutex<State>,
     changed: Condvar,
+    /// The width that a page has told last; 0 if none has.
+    columns: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -101,6 +109,21 @@ impl News {
         let found = self.lock().behind(after);
         let last = found.last().map_or(after, |(id, _)| *id);
         (last, found.into_iter().map(|(_, record)| record).collect())
+    }
+
+    /// Notes the width of a page's console, in columns. The text of later records has this width, within bounds.
+    pub fn set_columns(&self, columns: usize) {
+        let (least, most) = COLUMNS_BOUNDS;
+        self.columns
+            .store(columns.clamp(least, most), Ordering::Relaxed);
+    }
+
+    /// The width of the text for pages, in columns.
+    pub(crate) fn columns(&self) -> usize {
+        match self.columns.load(Ordering::Relaxed) {
+            0 => COLUMNS,
+            columns => columns,
+        }
     }
 
     /// Registers a page that listens, until the returned value is dropped.

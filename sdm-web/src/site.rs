@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::gate::Gate;
-use crate::news::{Listener, News};
+use crate::news::{COLUMNS, Listener, News};
 use crate::request::Request;
 use crate::{RequestError, response};
 
@@ -115,6 +115,12 @@ impl Site {
             "/complete" => Deed::Complete(line(&request.body)?),
             "/interrupt" => Deed::Interrupt,
             "/suspend" => Deed::Suspend,
+            "/columns" => {
+                check_method(request, "POST")?;
+                let columns = line(&request.body)?.parse().unwrap_or(COLUMNS);
+                self.news.set_columns(columns);
+                return Ok(page("text/plain", "", None));
+            }
             _ => return Err(RequestError::NoPage),
         };
         check_method(request, "POST")?;

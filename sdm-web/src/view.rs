@@ -13,8 +13,6 @@ use sdm_view::render::{Names, Screen, Style, TextView};
 
 use crate::news::News;
 
-/// The width of the text that a page shows, in columns: that of its console in a window of 1280 pixels.
-const COLUMNS: usize = 72;
 /// Time limit at the end of a session for pages to receive the last records.
 const END_WAIT: Duration = Duration::from_secs(2);
 
@@ -158,7 +156,7 @@ impl Screen for Text {
     fn style(&self) -> Style {
         Style {
             colour: false,
-            width: Some(COLUMNS),
+            width: Some(self.0.columns()),
             rows: Style::ROWS,
         }
     }

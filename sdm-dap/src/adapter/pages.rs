@@ -16,6 +16,8 @@ struct EventsArguments {
     /// Number of the last record that the page has; 0 for a page without records.
     #[serde(default)]
     after: u64,
+    /// The width of the page's console, in columns. `None` until the page has measured it.
+    columns: Option<usize>,
 }
 
 /// The arguments of `sdm/line`.
@@ -33,7 +35,10 @@ pub(super) fn files() -> Handled {
 
 /// Handles `sdm/events`: answered once there is a record that the page does not have.
 pub(super) fn events(connection: &mut Connection, request: &Request) -> Handled {
-    let EventsArguments { after } = request.read()?;
+    let EventsArguments { after, columns } = request.read()?;
+    if let Some(columns) = columns {
+        connection.prompt.pages.news.set_columns(columns);
+    }
     if let Some(answer) = connection.prompt.pages.wait(request, after) {
         connection.write(answer);
     }

@@ -43,7 +43,8 @@ fn only_a_browser_with_the_cookie_is_served() {
     let cookie = cookie(&entered).to_owned();
     let files = FILES.iter().map(|(path, ..)| format!("GET {path}"));
     let deeds = ["/line", "/complete", "/interrupt", "/suspend"].map(|path| format!("POST {path}"));
-    for what in files.chain(deeds).chain(["GET /events".to_owned()]) {
+    let others = ["GET /events", "POST /columns"].map(str::to_owned);
+    for what in files.chain(deeds).chain(others) {
         for wrong in ["", "sdm=1", &cookie[..cookie.len() - 1]] {
             let refused = ask(&site, &what, wrong, "bt");
             assert!(refused.starts_with("HTTP/1.1 403 "), "{what}: {refused}");
@@ -73,6 +74,19 @@ fn only_a_browser_with_the_cookie_is_served() {
 }
 
 #[test]
+fn page_sets_the_width_of_its_text_within_bounds() {
+    let (site, _) = site();
+    let entered = ask(&site, &format!("GET {}", site.gate.path()), "", "");
+    let cookie = cookie(&entered);
+    assert_eq!(site.news.columns(), 72);
+    for (told, columns) in [("96", 96), ("0", 40), ("5000", 400), ("wide", 72)] {
+        let given = ask(&site, "POST /columns", cookie, told);
+        assert!(given.starts_with("HTTP/1.1 200 "), "{given}");
+        assert_eq!(site.news.columns(), columns, "{told}");
+    }
+}
+
+#[test]
 fn web_request_with_wrong_path_method_or_body_is_refused() {
     let (site, _) = site();
     let entered = ask(&site, &format!("GET {}", site.gate.path()), "", "");
@@ -83,6 +97,7 @@ fn web_request_with_wrong_path_method_or_body_is_refused() {
         ("POST /", "", "405 "),
         ("GET /line", "bt", "405 "),
         ("GET /complete", "bt", "405 "),
+        ("GET /columns", "80", "405 "),
         ("POST /complete", "b\n", "400 "),
         ("POST /events", "", "405 "),
         ("POST /line", "bt\nkill", "400 "),
