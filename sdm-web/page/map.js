@@ -27,6 +27,8 @@ let order = 'rank';
 let grid = { columns: 1, rows: 1, cell: 1, cells: null, ranks: null };
 let total = 0;
 let mark = null;
+// The grid that the labels were drawn for: they stay as long as it does.
+let labelled = '';
 
 // Many numbers are coloured by their size. Null where it is another kind of value, or where there is a colour for each.
 function sizes() {
@@ -142,7 +144,7 @@ function between(a, b) {
 
 function drawMark() {
   const tasks = mark ? between(mark.from, mark.to) : '';
-  byId('mapmark')?.setAttribute('d', tasks && outline(tasks));
+  byId('mapmark').setAttribute('d', tasks && outline(tasks));
   tell(mark ? rankOf(mark.to) : -1);
 }
 
@@ -158,15 +160,31 @@ function draw() {
   total = last + 1;
   grid = shape();
   if (mark && Math.max(mark.from, mark.to) >= grid.columns * grid.rows) mark = null;
-  const { columns, rows, cell } = grid;
   const found = classes();
   const shown = found.slice(0, COLOURS);
   if (found.length > COLOURS) shown.push([`${found.length - COLOURS} more`, union(found.slice(COLOURS).map(([, tasks]) => tasks)), 'rest']);
   // Who is in none of the classes: where stacks are looked at, and where a value has not been asked for.
   const rest = without(board.all, shown.map(([, tasks]) => tasks));
   const unknown = rest && found.length + (by === 'place') > 0 ? [[by === 'place' && board.stale ? 'looking ...' : 'not known', rest, 'unknown']] : [];
-  const cells = shown.map(([text, tasks, colour]) =>
-    el('path', { class: `class ${colour}`, d: outline(tasks), 'data-tasks': tasks }, el('title', {}, `${text}: ${label(tasks)}`)));
+  fill(byId('mapclasses'), el('path', { class: 'unknown', d: outline(board.all) }), shown.map(([text, tasks, colour]) =>
+    el('path', { class: `class ${colour}`, d: outline(tasks), 'data-tasks': tasks }, el('title', {}, `${text}: ${label(tasks)}`))));
+  drawLabels();
+  byId('mapfocus').setAttribute('d', board.focus === board.all ? '' : outline(board.focus));
+  fill(byId('maplegend'), [...shown, ...unknown].map(([text, tasks, colour]) => el('li', {},
+    el('button', { type: 'button', onclick: () => line(`focus ${tasks}`) },
+      el('span', { class: `swatch ${colour}`, 'aria-hidden': 'true' }), text, ' ', el('span', { class: 'tasks' }, label(tasks))))));
+  byId('map').classList.toggle('old', by === 'value' && isOld);
+  byId('mapsvg').setAttribute('aria-label', `Map of ${counted(total, 'rank')} by ${by}; arrows move, shift and arrows mark, Enter makes the mark the focus`);
+  drawMark();
+}
+
+// The lines between cells, the numbers of ranks, and the names of hosts: at a stop they stay as they are.
+function drawLabels() {
+  const { columns, rows, cell } = grid;
+  const hosts = grid.cells && nodes.length <= HOSTS_MAX;
+  const wanted = JSON.stringify([board.all, columns, rows, cell, grid.cells ? nodes : null]);
+  if (wanted === labelled) return;
+  labelled = wanted;
   const numbers = [];
   if (total <= NUMBERS_MAX && cell >= 16) {
     runs(board.all, (from, to) => {
@@ -178,26 +196,17 @@ function draw() {
   }
   // Neighbours of the same class are told apart.
   const between = cell > 4 ? el('path', { class: 'between', d: Array.from({ length: columns - 1 }, (_, at) => `M${((at + 1) * cell - 0.5).toFixed(2)} 0V${rows * cell}`).join('') }) : null;
-  // Of too many ranks for a number each, the first of a row is named.
-  const every = Math.ceil(12 / cell);
+  // Of too many ranks for a number each, the first of a row is named, where it has room.
+  const every = Math.ceil(18 / cell);
   const firsts = numbers.length > 0 || grid.cells || rows < 2 ? [] : Array.from({ length: Math.ceil(rows / every) }, (_, at) => at * every).map((row) => [row, rankOf(row * columns)]).filter(([, rank]) => rank >= 0);
   const starts = firsts.map(([row, rank]) => el('text', { class: 'host', x: columns * cell + 6, y: row * cell + Math.max(cell / 2 + 4, 10) }, rank));
-  const hosts = grid.cells && nodes.length <= HOSTS_MAX;
   const names = hosts ? nodes.map(({ host }, at) => el('text', { class: 'host', x: columns * cell + 6, y: grid.starts[at] * cell + cell / 2 + 4 }, host)) : [];
-  fill(byId('mapcells'), el('path', { class: 'unknown', d: outline(board.all) }), cells, between ?? [], numbers, starts, names,
-    el('path', { id: 'mapfocus', d: board.focus === board.all ? '' : outline(board.focus) }),
-    el('path', { id: 'mapmark', d: '' }));
+  fill(byId('maplabels'), between ?? [], numbers, starts, names);
   const svg = byId('mapsvg');
   const width = columns * cell + (hosts ? HOST_WIDTH : starts.length > 0 ? STARTS_WIDTH : 0);
   svg.setAttribute('viewBox', `0 0 ${width} ${rows * cell}`);
   // Few ranks are not blown up.
   svg.setAttribute('width', width);
-  svg.setAttribute('aria-label', `Map of ${counted(total, 'rank')} by ${by}; arrows move, shift and arrows mark, Enter makes the mark the focus`);
-  fill(byId('maplegend'), [...shown, ...unknown].map(([text, tasks, colour]) => el('li', {},
-    el('button', { type: 'button', onclick: () => line(`focus ${tasks}`) },
-      el('span', { class: `swatch ${colour}`, 'aria-hidden': 'true' }), text, ' ', el('span', { class: 'tasks' }, label(tasks))))));
-  byId('map').classList.toggle('old', by === 'value' && isOld);
-  drawMark();
 }
 
 // The cell under the mouse, or the nearest.
@@ -215,7 +224,7 @@ function choose() {
 }
 
 export function start() {
-  const svg = el('svg', { id: 'mapsvg', role: 'img', tabindex: 0, preserveAspectRatio: 'xMinYMin meet' }, el('g', { id: 'mapcells' }));
+  const svg = el('svg', { id: 'mapsvg', role: 'img', tabindex: 0, preserveAspectRatio: 'xMinYMin meet' }, el('g', { id: 'mapcells' }, el('g', { id: 'mapclasses' }), el('g', { id: 'maplabels' }), el('path', { id: 'mapfocus' }), el('path', { id: 'mapmark' })));
   const select = (id, names, set) => el('select', { id, onchange: (event) => {
     const isShown = by === 'host' || order === 'host';
     set(event.target.value);

@@ -35,10 +35,11 @@ const number = (value) => (typeof value === 'bigint' || Number.isInteger(value) 
 // Hundreds of digits are a power of ten.
 const brief = (text) => (text.length > 24 && Number.isFinite(Number(text)) ? String(Number(text)) : text);
 
-function table(heads, rows, name) {
+// A table of rows, each of which becomes its cells only if there is room for it.
+function table(heads, rows, name, made = (row) => row) {
   const more = rows.length > ROWS_MAX ? el('p', { class: 'note' }, `and ${rows.length - ROWS_MAX} more`) : null;
   return [el('table', { class: name }, el('tr', {}, heads.map((head) => (head !== '' ? el('th', { scope: 'col' }, head) : el('td')))),
-    rows.slice(0, ROWS_MAX).map((cells) => el('tr', {}, cells.map((cell) => el('td', {}, cell))))), more];
+    rows.slice(0, ROWS_MAX).map((row) => el('tr', {}, made(row).map((cell) => el('td', {}, cell))))), more];
 }
 
 let show = () => {};
@@ -197,7 +198,7 @@ function drawPlot(plot, before) {
   const csv = () => save(plot.expression, isTable ? [[`${title}, ${named(rows[0])}`, ...heads], ...grid]
     : [[kind, ...rows.map((row) => `${title}, ${named(row)}`)], ...upTo(most).map((at) => [index(at), ...rows.map(({ numbers }) => numbers[at])])]);
   const numbers = isTable ? table(['row', ...heads], grid.map(([at, ...values]) => [at, ...values.map(cell)]), 'numbers')
-    : table([kind, ...first.map(({ tasks }, at) => [columns > 0 ? null : swatch(`k${at}`), focus(tasks)])], upTo(most).map((at) => [index(at), ...first.map((row) => cell(row.numbers[at]))]), 'numbers');
+    : table([kind, ...first.map(({ tasks }, at) => [columns > 0 ? null : swatch(`k${at}`), focus(tasks)])], upTo(most), 'numbers', (at) => [index(at), ...first.map((row) => cell(row.numbers[at]))]);
   const way = own && columns > 0 ? el('p', { class: 'note' }, from.isFortran ? 'The first index goes to the right, the last one down.' : 'In C and C++ the last index goes to the right, in Fortran the first one.') : null;
   const room = el('div', { class: 'wide', role: 'group', tabindex: 0, 'aria-label': `Numbers of ${plot.expression}` }, numbers.filter(Boolean));
   show(title, note ? el('p', { class: 'note' }, note) : null, columns > 0 ? null : lines(plot, rows), heat(plot, rows, columns, from),
@@ -299,13 +300,13 @@ export function start() {
     const all = values.reduce((sum, row) => sum + row.count, 0);
     const before = remember(`outliers ${expression}`, values);
     const rows = before ? [...parted(values.slice(0, ROWS_MAX), before.found), ...values.slice(ROWS_MAX)] : values;
-    answer(expression, table(['ranks', '', 'value', ...(before ? [`at ${before.name}`] : [])], rows.map((row) =>
-      [focus(row.tasks), el('span', { class: 'share' }, el('span', { class: 'bar', 'width%': (row.count / all) * 100 })), cut(row.value), ...(before ? [cut(row.had) ?? '-'] : [])])));
+    answer(expression, table(['ranks', '', 'value', ...(before ? [`at ${before.name}`] : [])], rows, null, (row) =>
+      [focus(row.tasks), el('span', { class: 'share' }, el('span', { class: 'bar', 'width%': (row.count / all) * 100 })), cut(row.value), ...(before ? [cut(row.had) ?? '-'] : [])]));
   });
   on('comparison', ({ expression, reference, value, others }) => answer(expression,
     el('p', {}, focus(reference), ` ${verb(reference)} ${cut(value)}`),
-    table(['ranks', 'differ in', 'first difference', `${label(reference)} ${verb(reference)}`, 'these have'], others.map((other) =>
-      [focus(other.tasks), `${other.differing} of ${other.of}`, `${/^[\w.:>[\]()-]+$/.test(expression) ? expression : `(${expression})`}${other.path}`, cut(other.reference) ?? '-', cut(other.value) ?? '-']))));
+    table(['ranks', 'differ in', 'first difference', `${label(reference)} ${verb(reference)}`, 'these have'], others, null, (other) =>
+      [focus(other.tasks), `${other.differing} of ${other.of}`, `${/^[\w.:>[\]()-]+$/.test(expression) ? expression : `(${expression})`}${other.path}`, cut(other.reference) ?? '-', cut(other.value) ?? '-'])));
   // A sum in another order of the ranks differs in its last digits: where digits are cut, a power of ten says so.
   const rounded = (value) => {
     if (typeof value !== 'number' || Number.isSafeInteger(value)) return value;
@@ -356,14 +357,14 @@ export function start() {
     return [...found].sort(([a], [b]) => count(b) - count(a)).flatMap(([tasks, those]) => [
       el('h3', {}, tasks === whom ? title : [`${title} of `, focus(tasks)], isFramed ? framed(tasks) : ''),
       ...variables(those.flatMap(({ name, values }) => folded(values, had.get(name)).map((row, at, all) =>
-        [at === 0 ? el('code', {}, name) : '', cut(row.value), past(row), all.length > 1 || union([row.tasks]) !== tasks ? focus(row.tasks) : '']))),
+        [at === 0 ? name : '', cut(row.value), past(row), all.length > 1 || union([row.tasks]) !== tasks ? row.tasks : '']))),
     ]);
   };
   // There is no room for what no variable was before, and for ranks where all have the same values.
   const variables = (rows) => {
     const heads = ['name', 'value', 'at the stop before', 'ranks'];
     const shown = heads.map((_, at) => at < 2 || rows.some((row) => row[at] !== ''));
-    return table(heads.filter((_, at) => shown[at]), rows.map((row) => row.filter((_, at) => shown[at])));
+    return table(heads.filter((_, at) => shown[at]), rows, null, ([name, value, had, tasks]) => [name && el('code', {}, name), value, had, tasks && focus(tasks)].filter((_, at) => shown[at]));
   };
   const drawSight = () => sight && fill(byId('locals'), [...groups('Watched', sight.watched, earlier?.watched), ...groups('Variables', sight.locals, earlier?.locals, true), sight.missing ? el('p', { class: 'note' }, sight.missing) : null,
     sight.locals.length === 0 && sight.frames.length > 0 ? el('p', { class: 'note' }, `No variables${framed(whom)}`) : null].filter(Boolean));
