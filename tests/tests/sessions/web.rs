@@ -21,6 +21,9 @@ const SIZE: (u32, u32) = (1280, 900);
 /// JavaScript that gives the rows of the stacks: their depths, labels and widths of bars.
 const ROWS: &str = "[...document.querySelectorAll('#tree [role=treeitem]')].map((it) => `${'  '.repeat(it.ariaLevel - 1)}${it.ariaLabel.replace(', changed', '')} | ${it.querySelector('.bar').style.width}`).join('\\n')";
 
+/// JavaScript that gives the frames of the flame graph: what they are called, and their widths of 600.
+const FRAMES: &str = "[...document.querySelectorAll('.flame')].map((it) => `${it.querySelector('title').textContent} | ${it.querySelector('rect').getAttribute('width')}`).join('\\n')";
+
 /// Waits for an address on standard error after the position `mark`; returns it.
 fn address(running: &Running<'_>, mark: usize) -> String {
     let text = running.err.wait_line(mark, "/enter/");
@@ -89,7 +92,6 @@ fn a_page_steps_a_program_and_shows_where_ranks_are() {
     page.wait_text("#tree", "ranks 0-5,7 (7)");
     page.wait_text("#tree", "changed");
     let rows = page.value(ROWS);
-    golden::check("web_steps", &format!("{}\n", rows.as_str().expect("text")));
     // By the keyboard: down to the last row, whose ranks become the focus.
     page.value("document.querySelector('#tree [tabindex=\"0\"]').focus()");
     page.key("End");
@@ -97,6 +99,15 @@ fn a_page_steps_a_program_and_shows_where_ranks_are() {
     page.wait_text("#log", "(sdm) focus 0-5,7");
     page.wait("document.querySelector('#focus').value === '0-5,7' || null");
     picture(&mut page, "steps");
+    // The last of the stops as a flame graph, by the keyboard.
+    page.click("#tab-profile");
+    page.wait_text("#flamewhen", "all of ");
+    page.value("document.querySelector('#flamepart').focus()");
+    page.key("End");
+    page.wait_text("#flamewhen", "stop ");
+    let frames = page.value(FRAMES);
+    let drawn = [&rows, &frames].map(|it| format!("{}\n", it.as_str().expect("text")));
+    golden::check("web_steps", &drawn.concat());
     quit(running, page);
 }
 

@@ -27,6 +27,7 @@
     () => ({ kind: 'completion', typed: document.getElementById('command').value, kept: draw(2) ? '' : text(), words: many(text) }),
     () => ({ kind: 'typed', text: text() }),
     () => ({ kind: 'prompt', text: text(), question: !!draw(2), asked: true }),
+    () => ({ kind: 'stop' }),
     () => ({ kind: 'status', text: draw(2) ? text() : null }),
     () => ({ kind: 'answer', classes: [stacks()] }),
     () => ({ kind: 'values', expression: text(), values: many(() => ({ tasks: set(), count: 1, value: text() })) }),
@@ -42,7 +43,7 @@
   let records = 0;
   for (; records < 400; records += 1) {
     // The map is drawn in each of its ways.
-    for (const [id, names] of [['mapby', ['state', 'place', 'value', 'host']], ['maporder', ['rank', 'host']]]) {
+    for (const [id, names] of [['mapby', ['state', 'place', 'value', 'host']], ['maporder', ['rank', 'host']], ['flameof', ['stops', 'profile']]]) {
       const choice = document.getElementById(id);
       const name = names[Math.floor(records / 20) % names.length];
       if (choice.value !== name) { choice.value = name; choice.dispatchEvent(new Event('change')); }

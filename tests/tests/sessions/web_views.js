@@ -235,6 +235,21 @@
   deliver({ kind: 'comparison', expression: 'part', reference: '0', value: '1', others: [{ tasks: '1', differing: 1, of: 4, path: '.rank', reference: '0', value: '1' }] });
   equal('difference', cells('#shown tr')[1], ['rank 1', '1 of 4', 'part.rank', '0', '1']);
 
+  // Rows whose ranks are others than at the stop before are marked, and the stops are a flame graph.
+  deliver(sight({ stacks, source }));
+  deliver({ kind: 'stop' });
+  deliver(sight({ stacks: { ...stacks, stacks: [stack('0-4', 3), stack('5-7', 5)] }, source }));
+  equal('changed rows', all('#tree [role=treeitem]').filter((it) => it.querySelector(':scope > .row .new')).map((it) => it.ariaLabel),
+    ['down (3 times), a.c:5: ranks 0-4 (5), changed', 'down (5 times), a.c:5: ranks 5-7 (3), changed']);
+  document.getElementById('tab-profile').click();
+  const of = document.getElementById('flameof');
+  of.value = 'stops';
+  of.dispatchEvent(new Event('change'));
+  const slider = document.getElementById('flamepart');
+  slider.value = slider.max;
+  slider.dispatchEvent(new Event('input'));
+  equal('last stop', texts('#flame title'), ['main at a.c:9: 100.0 %, ranks 0-7 (8)', 'down at a.c:5: 100.0 %, ranks 0-7 (8)']);
+
   // A button is no answer to a question.
   deliver({ kind: 'prompt', text: 'Delete all breakpoints? (y or n)', question: true, asked: true });
   document.querySelector("[data-line='stacks']").click();
