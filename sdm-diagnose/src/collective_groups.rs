@@ -1,6 +1,6 @@
 //! Ranks that are in one collective operation together, and the ranks that they wait for in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sdm_debug::probe::{ArgumentRole, CallArgument};
 use sdm_debug::rules::{Numbers, Probes};
@@ -12,7 +12,8 @@ use sdm_mpi::{
 use super::graph::SetNeed;
 use super::members::Members;
 use super::operations::{
-    NONBLOCKING, awaited_ranks, is_of_collective, is_owed, is_served, started_by, waits_for_parts,
+    NONBLOCKING, awaited_ranks, is_of_collective, is_owed, is_served, started_by, tags as tags_in,
+    waits_for_parts,
 };
 use super::verdict::{Verdict, in_number, ranks, waiting};
 use super::wait_for::{Class, Needs};
@@ -50,6 +51,11 @@ pub(super) struct CollectiveGroup {
     pub(super) lacking: Vec<(IdSet, IdSet)>,
     /// Ranks that lack no data, although they are still in the operation: they hand data on.
     pub(super) served: IdSet,
+    /// Ranks of the operation, with the tags of the data that each of them still lacks.
+    pub(super) awaited_tags: Vec<(IdSet, BTreeSet<i64>)>,
+    /// Ranks of the operation, with the tags of data of any operation in its communicator that has arrived and is not
+    /// received. Without ranks of which that is unknown.
+    pub(super) arrived_tags: Vec<(IdSet, BTreeSet<i64>)>,
 }
 
 impl CollectiveGroup {
@@ -86,6 +92,8 @@ impl CollectiveGroup {
         self.awaited = awaited.map(|(own, others)| own.union(others));
         self.lacking.extend(other.lacking.iter().cloned());
         self.served.union_with(&other.served);
+        self.awaited_tags.extend(other.awaited_tags.iter().cloned());
+        self.arrived_tags.extend(other.arrived_tags.iter().cloned());
         if self.started_by != other.started_by {
             self.started_by.clear();
         }
@@ -165,8 +173,14 @@ impl Needs {
                 .filter(|call| waits_for_parts(call))
                 .and_then(awaited_ranks);
             let lacking = awaited.iter().map(|ranks| (tasks.clone(), ranks.clone()));
+            let of_tags = |expression| {
+                let tags = call.and_then(|call| tags_in(call, expression));
+                tags.map(|tags| (tasks.clone(), tags)).into_iter().collect()
+            };
             let gathering = CollectiveGroup {
                 lacking: lacking.collect(),
+                awaited_tags: of_tags(sdm_mpi::AWAITED_TAGS),
+                arrived_tags: of_tags(sdm_mpi::ARRIVED_TAGS),
                 served: match call.is_some_and(is_served) {
                     true => tasks.clone(),
                     false => IdSet::new(),

@@ -15,7 +15,8 @@ use sdm_idset::{IdSet, set_text};
 use sdm_mpi::is_of_two_groups;
 
 use super::operations::{
-    is_of_collective, is_rank_of_the_job, started_by, waits_for_neighbors, waits_for_parts,
+    is_of_collective, is_rank_of_the_job, is_unspoken, started_by, waits_for_neighbors,
+    waits_for_parts,
 };
 use super::threads::{among_threads, computing};
 use super::wait::{WaitKind, kind, place};
@@ -208,7 +209,7 @@ impl<'a> Evidence<'a> {
                     continue;
                 }
                 R::Source => "from",
-                R::Target if expression == sdm_mpi::NOTHING => continue,
+                _ if is_unspoken(expression) => continue,
                 R::Tag if expression == sdm_mpi::UNEXPECTED || expression == sdm_mpi::ELSEWHERE => {
                     facts.extend(fact_of_object(argument));
                     continue;

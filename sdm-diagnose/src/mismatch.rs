@@ -78,7 +78,8 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
     }
     let is_told = others.iter().all(|one| is_root_elsewhere(one, &most.tasks));
     let is_told = is_told || is_mixed || is_root_elsewhere(most, &odd);
-    let is_told = is_told || these.iter().any(|one| lacks_root(one, these));
+    let is_unsent = || these.iter().any(|one| is_unsent(one, these));
+    let is_told = is_told || these.iter().any(|one| lacks_root(one, these)) || is_unsent();
     if !is_told && !these.iter().all(|one| one.is_owed) {
         return Some(undecided(these, most, &odd, text));
     }
@@ -293,9 +294,14 @@ pub(super) fn gathers_alone(there: &[&CollectiveGroup], all: &IdSet) -> Option<V
         );
         let gathers = matches!(&*blocking_name(one), "gather" | "gatherv" | "reduce");
         let is_it = gathers && past.tasks.len() > 1 && one.tasks.is_subset(&others);
-        let cause = match one.tasks.len() {
-            1 => Cause::CallOrdering,
-            _ => Cause::Root,
+        let names_another = |other: &&CollectiveGroup| {
+            let roots = other.root.zip(one.root);
+            let is_other = roots.is_some_and(|(others, own)| others != own);
+            other.name == one.name && other.context == one.context && is_other
+        };
+        let cause = match one.tasks.len() == 1 && !there.iter().any(names_another) {
+            true => Cause::CallOrdering,
+            false => Cause::Root,
         };
         let verdict = Verdict::new(Step::CannotGoOn, text).of(cause);
         is_it.then(|| verdict.blaming(rank.clone()))
@@ -329,6 +335,30 @@ fn lacks_root(one: &CollectiveGroup, these: &[&CollectiveGroup]) -> bool {
     let mut others = these.iter().filter(|other| other.name != one.name);
     let sends = sends_from_root(&format!("MPI_{}", one.name));
     sends && is_by_root && one.tasks.len() > 1 && others.all(|other| other.is_owed)
+}
+
+/// True if all ranks of an operation lack data of their root, and none of its data has arrived at a rank outside. There the
+/// root and all others are in operations that no rank leaves early. So none of these has made the call: a root that is past
+/// it has sent its data to a rank that has passed it on or would still have it.
+fn is_unsent(one: &CollectiveGroup, these: &[&CollectiveGroup]) -> bool {
+    let root = one.root.and_then(|root| u32::try_from(root).ok());
+    let is_outside = root.is_some_and(|root| !one.tasks.contains(TaskId(root)));
+    let sends = sends_from_root(&format!("MPI_{}", one.name)) && is_outside;
+    let mut lacking = one.awaited_tags.iter();
+    let Some((_, tags)) = lacking.next().filter(|(_, tags)| sends && tags.len() == 1) else {
+        return false;
+    };
+    let lacks = one.awaited_tags.iter().filter(|(_, own)| own == tags);
+    let all_lack = IdSet::union_all(lacks.map(|(who, _)| who)) == one.tasks;
+    let key = |one: &CollectiveGroup| (one.context, one.communicator.is_none());
+    let mut others = these.iter().filter(|other| other.tasks != one.tasks);
+    all_lack
+        && others.all(|other| {
+            let arrived = other.arrived_tags.iter();
+            let quiet = arrived.filter(|(_, come)| come.is_disjoint(tags));
+            let is_quiet = IdSet::union_all(quiet.map(|(who, _)| who)) == other.tasks;
+            other.is_owed && key(other) == key(one) && is_quiet
+        })
 }
 
 /// The name of an operation. For a nonblocking operation it is that of the blocking one.

@@ -1,6 +1,8 @@
 //! Properties of an MPI call, derived from its arguments: the ranks that it names, the operation that it waits for, and
 //! whether a rank can leave that operation early.
 
+use std::collections::BTreeSet;
+
 use sdm_debug::calls::roles;
 use sdm_debug::probe::{ArgumentRole, Call};
 use sdm_idset::IdSet;
@@ -59,6 +61,20 @@ pub(super) fn awaited_ranks(call: &Call) -> Option<IdSet> {
 pub(super) fn is_served(call: &Call) -> bool {
     let mut arguments = call.arguments.iter();
     arguments.any(|one| one.role == ArgumentRole::Target && one.expression == sdm_mpi::NOTHING)
+}
+
+/// True for an expression that stands for a fact which the verdict says, if it matters.
+pub(super) fn is_unspoken(expression: &str) -> bool {
+    use sdm_mpi::{ARRIVED_TAGS, AWAITED_TAGS, NOTHING, RECEIVED};
+    [NOTHING, ARRIVED_TAGS, AWAITED_TAGS, RECEIVED].contains(&expression)
+}
+
+/// The tags in the argument of a call with this expression. None if it has no such argument.
+pub(super) fn tags(call: &Call, expression: &str) -> Option<BTreeSet<i64>> {
+    let mut arguments = call.arguments.iter();
+    let found = arguments.find(|one| one.role == ArgumentRole::Tag && one.expression == expression);
+    let words = found?.value.as_ref()?.text.split_whitespace();
+    Some(words.filter_map(|word| word.parse().ok()).collect())
 }
 
 /// The senders of the messages of which a call waits for any one. None for other calls.

@@ -22,10 +22,17 @@ pub const UNEXPECTED: &str = "unexpected";
 pub const ELSEWHERE: &str = "elsewhere";
 /// The expression of a target argument. It says that a collective operation waits for no data.
 pub const NOTHING: &str = "nothing";
+/// The expression of a tag argument with the tags of the data that a collective operation waits for.
+pub const AWAITED_TAGS: &str = "awaited";
+/// The expression of a tag argument with the tags of the data of collective operations that has arrived and is not
+/// received.
+pub const ARRIVED_TAGS: &str = "arrived";
 /// The words between the tag of an unexpected message and its sender, where the call names no sender.
 pub const FROM_RANK: &str = " from rank ";
 /// The expression of a source argument. It says that the receive of a call that also sends is still pending.
 pub const PENDING: &str = "pending";
+/// The expression of a source argument. It says that the receive of a call that also sends is no longer pending.
+pub const RECEIVED: &str = "received";
 /// The value of `MPI_ANY_TAG` in both libraries.
 pub const ANY_TAG_NUMBER: i32 = -1;
 /// MPICH's handle of the communicator of all ranks.

@@ -19,7 +19,8 @@ pub use functions::{
     waits_for_any_request, waits_for_requests, waits_for_several,
 };
 pub use handles::{
-    ANY_SOURCE, ANY_TAG, ANY_TAG_NUMBER, COMM_SELF, COMM_WORLD, ELSEWHERE, FROM_RANK, MPICH_SELF,
-    MPICH_WORLD, NOTHING, PENDING, PROC_NULL, ROOT, UNEXPECTED, constant, is_world,
+    ANY_SOURCE, ANY_TAG, ANY_TAG_NUMBER, ARRIVED_TAGS, AWAITED_TAGS, COMM_SELF, COMM_WORLD,
+    ELSEWHERE, FROM_RANK, MPICH_SELF, MPICH_WORLD, NOTHING, PENDING, PROC_NULL, RECEIVED, ROOT,
+    UNEXPECTED, constant, is_world,
 };
 pub use names::{TORCH_PREFIX, fortran_name, mpi_name, outer_name, torch_wait, torch_work};

@@ -215,3 +215,52 @@ fn rank_in_a_barrier_is_not_named_sender_of_unknown_message() {
     call(&mut seen, "2", "MPI_Barrier", &[WORLD]);
     check_named(&seen, "", "", "which rank left out its send or receive");
 }
+
+/// Ranks 4 and 5 wait in a broadcast for the data of ranks that are elsewhere. If the root had sent its data, the rank
+/// that has not passed it on would have it.
+#[test]
+fn ranks_in_a_broadcast_that_its_root_skipped_are_blamed() {
+    let seen = |arrived: [&str; 2]| {
+        let mut seen = standing(&[
+            ("0-3", "main:4 MPI_Comm_create:4", "", ""),
+            ("4-5", "main:5 MPI_Bcast:5", "", ""),
+        ]);
+        for (who, tags) in ["0-2", "3"].into_iter().zip(arrived) {
+            call(&mut seen, who, "MPI_Comm_create", &[WORLD]);
+            add(&mut seen, who, (R::Tag, sdm_mpi::ARRIVED_TAGS, tags));
+        }
+        for (who, lacking) in [("4", "2"), ("5", "1")] {
+            call(&mut seen, who, "MPI_Bcast", &[(R::Root, "0"), WORLD]);
+            add(&mut seen, who, (R::Target, "not received yet", lacking));
+            add(&mut seen, who, (R::Tag, sdm_mpi::AWAITED_TAGS, "-17"));
+        }
+        seen
+    };
+    let part = "different collective operations: MPI_Comm_create and MPI_Bcast";
+    check_named(&seen(["none", "-12"]), "4-5", "4-5", part);
+    // The root has sent, or nothing is known of rank 3.
+    check_named(&seen(["none", "-12 -17"]), "", "", part);
+    let mut unknown = seen(["none", "none"]);
+    let waits = &mut unknown.samples.last_mut().unwrap().waits;
+    let its = waits.iter_mut().find(|(who, _)| *who == set("3"));
+    its.unwrap().1.call.as_mut().unwrap().arguments.pop();
+    check_named(&unknown, "", "", part);
+    let found = judge(&seen(["none", "none"]));
+    let mut evidence = found.findings.iter().flat_map(|one| &one.evidence);
+    assert!(evidence.all(|line| !line.contains("-17")), "{found:#?}");
+}
+
+/// Ranks 0 and 4 are still in the operation, with another root than rank 2.
+#[test]
+fn rank_that_gathers_alone_names_another_root() {
+    let mut seen = standing(&[
+        ("0,2,4", "main:4 MPI_Gatherv:4", "", ""),
+        ("1,3", "main:9 MPI_Finalize:9", "", ""),
+    ]);
+    for (who, root, lacking) in [("0,4", "0", "2"), ("2", "2", "0-1,3-4")] {
+        call(&mut seen, who, "MPI_Gatherv", &[(R::Root, root), WORLD]);
+        add(&mut seen, who, (R::Target, "not received yet", lacking));
+    }
+    call(&mut seen, "1,3", "MPI_Finalize", &[]);
+    check_cause(&seen, Cause::Root, &["2 MPI_Gatherv"]);
+}

@@ -14,6 +14,7 @@ mod unexpected;
 mod windows;
 
 pub use files::communicator_of_file;
+pub use unexpected::arrived_of_collectives;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Communicator, Direction, Members, Message, Piece, WORD, WORLD_NAME, only};

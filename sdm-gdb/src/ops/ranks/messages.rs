@@ -1,13 +1,16 @@
 //! The messages of a communicator in the memory of the process's MPI library: unexpected messages, and pending
 //! receives.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use sdm_debug::Failure;
 use sdm_debug::probe::{ArgumentRole, CallArgument};
 use sdm_inspect::memory::Memory;
-use sdm_inspect::mpi::{Communicator, Members, Message, Mpich, OpenMpi, OwnObjects};
-use sdm_mpi::{is_of_neighbors, mpi_name, sends_from_root, takes_parts};
+use sdm_inspect::mpi::{
+    Communicator, Members, Message, Mpich, OpenMpi, OwnObjects, arrived_of_collectives,
+};
+use sdm_mpi::{is_of_neighbors, mpi_name, needs_all, sends_from_root, takes_parts};
 
 use super::{Place, argument, of_process, symbol, text_of, with_mpich, with_text};
 
@@ -90,6 +93,16 @@ impl Messages {
                 Some((posted, known.size()))
             }
         }
+    }
+
+    /// The tags of the data of collective operations that has arrived and is not received. `None` if it cannot be read.
+    fn arrived_of_collectives(&self) -> Option<BTreeSet<i32>> {
+        let Library::OpenMpi(objects, _) = &self.library else {
+            return None;
+        };
+        let known = OpenMpi::learn(&*self.memory, *objects)?;
+        let address = objects.address(self.communicator, self.is_world)?;
+        arrived_of_collectives(&known, address)
     }
 
     /// The tags of the messages from this rank that have arrived and are not received. `None` if they cannot be read.
@@ -186,7 +199,7 @@ impl Messages {
     }
 }
 
-/// The state of a call's receive, as arguments. They tell that the receive is pending, if the call also sends, and the
+/// The state of a call's receive, as arguments. They tell whether the receive is pending, if the call also sends, and the
 /// tag of a message that has arrived in place of the expected one. `found` has the call's arguments, with ranks of its
 /// communicator.
 pub(in crate::ops) async fn state_of_receive(
@@ -212,16 +225,22 @@ pub(in crate::ops) async fn state_of_receive(
     let is_it = |message: &Message| {
         Some(message.within.1) == source && Some(i64::from(message.tag)) == wanted
     };
-    let waits = !sends || messages.posted().is_some_and(|all| all.iter().any(is_it));
+    let posted = messages.posted().filter(|_| sends);
+    let is_posted = posted.map(|all| all.iter().any(is_it));
+    let waits = !sends || is_posted == Some(true);
     let tags = source
         .filter(|_| waits)
         .and_then(|it| messages.unexpected(it));
     let tags = tags.unwrap_or_default();
     let tag = wanted.and_then(|wanted| other_tag(&tags, wanted));
     let other = || messages.other((source, wanted)).filter(|_| waits);
-    let pending = || argument(R::Source, sdm_mpi::PENDING, None);
-    let pending = (sends && waits).then(pending);
-    Ok(pending
+    let state = is_posted.and_then(|is_posted| match is_posted {
+        true => Some(sdm_mpi::PENDING),
+        // Source and tag of the receive must be known.
+        false => source.and(wanted).map(|_| sdm_mpi::RECEIVED),
+    });
+    let state = state.map(|state| argument(R::Source, state, None));
+    Ok(state
         .into_iter()
         .chain(tag.map(has_come).or_else(other))
         .collect())
@@ -265,28 +284,50 @@ pub(in crate::ops) async fn find_receive(
     Ok(())
 }
 
-/// The ranks from which a collective operation still waits for data, among neighbors or from a root, as an argument. It
-/// says so if there are none. `None` if they are unknown.
+/// The ranks from which a collective operation still waits for data, among neighbors or from a root, as an argument, and
+/// the tags of that data. The first argument says so if there are none. Of an operation that needs all ranks: the tags of
+/// the data of any operation that has arrived. Empty if they are unknown.
 pub(in crate::ops) async fn awaited_ranks(
     place: &Place<'_>,
     (function, communicator): (&str, Option<Communicator>),
     found: &[CallArgument],
-) -> Result<Option<CallArgument>, Failure> {
+) -> Result<Vec<CallArgument>, Failure> {
     let its = match () {
         () if is_of_neighbors(function) => "its neighbors",
         () if sends_from_root(function) || takes_parts(function) => "not received yet",
-        () => return Ok(None),
+        () if mpi_name(function).is_some_and(|name| needs_all(&name)) => {
+            let messages = Messages::of(place, communicator, found).await?;
+            let tags = messages.and_then(|it| it.arrived_of_collectives());
+            let tags = tags.map(|tags| tags_as_argument(sdm_mpi::ARRIVED_TAGS, &tags));
+            return Ok(tags.into_iter().collect());
+        }
+        () => return Ok(Vec::new()),
     };
     let messages = Messages::of(place, communicator, found).await?;
-    let posted = messages.and_then(|it| it.posted_of_collective());
-    Ok(posted.and_then(|(posted, size)| {
-        let peers: Vec<u32> = posted.iter().map(|message| message.peer).collect();
-        if peers.is_empty() {
-            return Some(argument(ArgumentRole::Target, sdm_mpi::NOTHING, None));
-        }
-        let text = text_of(&peers, size)?;
-        Some(with_text(ArgumentRole::Target, its, text))
-    }))
+    let Some((posted, size)) = messages.and_then(|it| it.posted_of_collective()) else {
+        return Ok(Vec::new());
+    };
+    let peers: Vec<u32> = posted.iter().map(|message| message.peer).collect();
+    if peers.is_empty() {
+        let nothing = argument(ArgumentRole::Target, sdm_mpi::NOTHING, None);
+        return Ok(vec![nothing]);
+    }
+    let tags: BTreeSet<i32> = posted.iter().map(|message| message.tag).collect();
+    let ranks = text_of(&peers, size).map(|text| {
+        let ranks = with_text(ArgumentRole::Target, its, text);
+        [ranks, tags_as_argument(sdm_mpi::AWAITED_TAGS, &tags)]
+    });
+    Ok(ranks.into_iter().flatten().collect())
+}
+
+/// An argument that stands for several tags.
+fn tags_as_argument(expression: &str, tags: &BTreeSet<i32>) -> CallArgument {
+    let words: Vec<String> = tags.iter().map(i32::to_string).collect();
+    let text = match words.is_empty() {
+        true => "none".to_owned(),
+        false => words.join(" "),
+    };
+    with_text(ArgumentRole::Tag, expression, text)
 }
 
 /// The argument with this role; `None` if there is none.

@@ -277,12 +277,15 @@ fn with_messages(memory: &mut MemoryPieces, ranks: &[RankObject<'_>]) {
 #[test]
 fn unexpected_messages_are_found_with_their_tags() {
     let mut memory = memory();
-    with_messages(&mut memory, &[(2, 0, &[(0xa40_0000, 81), (0xa50_0000, 7)])]);
+    let messages = [(0xa40_0000, 81), (0xa50_0000, 7), (0xa60_0000, -17)];
+    with_messages(&mut memory, &[(2, 0, &messages)]);
     let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
     assert_eq!(known.unexpected(HALF, 2), [81, 7]);
     assert_eq!(known.unexpected(HALF, 1), Vec::<i32>::new());
     assert_eq!(known.unexpected(HALF, 9), Vec::<i32>::new());
     assert_eq!(known.unexpected(WORLD, 2), Vec::<i32>::new());
+    assert_eq!(arrived_of_collectives(&known, HALF), Some([-17].into()));
+    assert_eq!(arrived_of_collectives(&known, WORLD), None);
     let arrived = known.arrived(HALF).into_iter();
     let arrived: Vec<_> = arrived.map(|it| (it.peer, it.tag, it.within)).collect();
     assert_eq!(arrived, [(6, 81, (HALF, 2)), (6, 7, (HALF, 2))]);

@@ -4,6 +4,8 @@
 //! The PML `ob1` keeps a list of both for each rank of a communicator. Its objects begin with their class, which has a
 //! name; the lists are found by these names.
 
+use std::collections::BTreeSet;
+
 use super::{COMMUNICATOR_BYTES, OpenMpi, RANKS_MAX, words};
 use crate::memory::Memory;
 use crate::mpi::{Direction, Members, Message, Piece, WORD};
@@ -32,8 +34,10 @@ impl OpenMpi<'_> {
         let rank = ranks.get(source);
         // A list of waiting receives precedes the list of messages.
         let list = rank.and_then(|rank| self.lists(*rank)?.pop());
-        list.map(|list| tags(self.memory, list, source))
-            .unwrap_or_default()
+        let tags = list.map(|list| tags(self.memory, list, source));
+        let tags = tags.unwrap_or_default().into_iter();
+        // Tags of the program are not negative, unlike those of the library's collective operations.
+        tags.filter(|tag| *tag >= 0).collect()
     }
 
     /// The program's unexpected messages in a communicator, from any of its ranks.
@@ -123,6 +127,28 @@ impl OpenMpi<'_> {
     }
 }
 
+/// The tags of the data of collective operations that has arrived in a communicator and is not received. `None` if
+/// it cannot be read, or is too much.
+pub fn arrived_of_collectives(known: &OpenMpi<'_>, communicator: u64) -> Option<BTreeSet<i32>> {
+    let ranks = known.ranks_of(communicator)?;
+    let mut found = BTreeSet::new();
+    for (source, rank) in ranks.into_iter().enumerate() {
+        // There is no object for a rank without messages.
+        let Some(list) = known.lists(rank).and_then(|mut lists| lists.pop()) else {
+            continue;
+        };
+        let tags = tags(known.memory, list, source);
+        if tags.len() >= MESSAGES_MAX {
+            return None;
+        }
+        found.extend(
+            tags.into_iter()
+                .filter(|tag| *tag < sdm_mpi::ANY_TAG_NUMBER),
+        );
+    }
+    Some(found)
+}
+
 /// The addresses of the items of a list.
 fn items(memory: &dyn Memory, list: u64) -> impl Iterator<Item = u64> {
     let end = list.wrapping_add(LIST_END);
@@ -133,12 +159,11 @@ fn items(memory: &dyn Memory, list: u64) -> impl Iterator<Item = u64> {
     std::iter::successors(next(end), move |at| next(*at)).take(MESSAGES_MAX)
 }
 
+/// The tags of the messages of a list from a rank of the communicator.
 fn tags(memory: &dyn Memory, list: u64, source: usize) -> Vec<i32> {
     let items = items(memory, list);
     let message = |at| Piece::read(memory, at, MESSAGE_BYTES);
     let messages = items.filter_map(message);
     let messages = messages.filter(|one| usize::try_from(one.number(SOURCE)) == Ok(source));
-    // Tags of the program are not negative, unlike those of the library's collective operations.
-    let tags = messages.map(|one| one.number(TAG));
-    tags.filter(|tag| *tag >= 0).collect()
+    messages.map(|one| one.number(TAG)).collect()
 }
