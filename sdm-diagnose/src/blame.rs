@@ -2,7 +2,6 @@
 
 use super::collective_groups::CollectiveGroup;
 use super::collective_order::{NAMED_MAX, may_be_right};
-use super::graph::WaitGraph;
 use super::verdict::{Verdict, in_number, ranks as named, waiting};
 use super::wait_for::Needs;
 use super::{Cause, Step};
@@ -51,7 +50,7 @@ impl Blocked<'_> {
         let by_right = self.there.iter().filter(|one| may_be_right(one));
         let by_right = IdSet::union_all(by_right.map(|one| &one.tasks));
         let others = others.difference(&by_right);
-        let odd = closest(&self.needs.graph, &others, &most.tasks);
+        let odd = self.closest(&others, &most.tasks);
         // A rank outside the operation's communicator is not missing there.
         let odd = match &most.members {
             Some(members) => odd.intersection(members),
@@ -77,6 +76,9 @@ impl Blocked<'_> {
         if let Some(verdict) = untold.or_else(|| self.with_unknown(&odd, most)) {
             return verdict;
         }
+        if let Some(verdict) = self.of_any_source(&odd, most) {
+            return verdict;
+        }
         if odd.is_empty() || odd.len() >= most.tasks.len() {
             let text = format!(
                 "some ranks wait in {call}, which other blocked ranks have not reached{circle}; no single rank is to blame"
@@ -94,16 +96,11 @@ impl Blocked<'_> {
             let both = [one, other].map(TaskId).into_iter().collect();
             return Verdict::new(Step::Deadlock, text).blaming(both);
         }
-        // A rank that exchanges messages with these may have omitted the message that they wait for.
-        let only_each_other =
-            !self.circle.is_empty() && self.circle.iter().all(|rank| odd.contains(TaskId(*rank)));
-        let doubt = match odd.len() {
-            _ if only_each_other || !odd.is_subset(&self.needs.messages) => "",
-            1 => "; it waits for a message that another rank may have failed to send or receive",
-            _ => "; they wait for messages that other ranks may have failed to send or receive",
-        };
+        if let Some(verdict) = self.of_messages(&odd, most) {
+            return verdict;
+        }
         let not_reached = in_number("which [it has|they have] not reached", odd.len());
-        let text = format!("the other ranks wait in {call}, {not_reached}{doubt}{circle}");
+        let text = format!("the other ranks wait in {call}, {not_reached}{circle}");
         Verdict::new(Step::Deadlock, text).blaming(odd)
     }
 
@@ -188,27 +185,38 @@ impl Blocked<'_> {
         (!alone.is_empty()).then(|| Verdict::new(Step::Deadlock, text).blaming(alone))
     }
 
-    /// Finds ranks that have skipped a collective operation of some of the job's ranks. They wait in an operation of
-    /// more ranks for the ranks that wait for them. None if there are none.
+    /// Finds ranks that have skipped a collective operation of some of the job's ranks, or that may have. They wait in an
+    /// operation of more ranks for the ranks that wait for them. None if there are none.
     fn left_out(&self) -> Option<Verdict> {
         let most = self.there.first()?;
         let wanted = most.missing(self.all)?;
-        let found = self.there.iter().skip(1).find_map(|one| {
+        let found = self.there.iter().skip(1).filter_map(|one| {
             let missing = one.missing(self.all)?;
             let is_one = one.communicator.is_some() && one.is_owed;
             let waits = missing.is_subset(&most.tasks) && !one.tasks.is_disjoint(&wanted);
-            let is_odd = !missing.is_empty() && missing.len() <= one.tasks.len();
-            (is_one && waits && is_odd).then_some((one, missing))
+            (is_one && waits && !missing.is_empty()).then_some((one, missing))
         });
-        let (one, missing) = found?;
+        let (one, missing) = found.min_by_key(|(one, missing)| missing.len() > one.tasks.len())?;
+        let (call, past) = (&one.call, &most.call);
+        let verdict = |text| Verdict::new(Step::Deadlock, text);
+        // Where most are past it, the others may have made it once too often.
+        if missing.len() > one.tasks.len() {
+            let text = format!(
+                "{they_wait} in {call} for {missing_ranks}, which {wait} in {past}: {missing_ranks} skipped that call, or {ranks} \
+                 made it once too often",
+                they_wait = waiting(&one.tasks),
+                missing_ranks = named(&missing),
+                wait = in_number("[waits|wait]", missing.len()),
+                ranks = named(&one.tasks)
+            );
+            return Some(verdict(text).between(missing.union(&one.tasks)));
+        }
         let text = in_number(
             "other ranks wait for [it|them] in {}; [it skipped that call and waits|they skipped that call and wait] in {}",
             missing.len(),
         );
-        let text = text
-            .replacen("{}", &one.call, 1)
-            .replacen("{}", &most.call, 1);
-        Some(Verdict::new(Step::Deadlock, text).blaming(missing))
+        let text = text.replacen("{}", call, 1).replacen("{}", past, 1);
+        Some(verdict(text).blaming(missing))
     }
 
     /// Returns the only rank outside the largest operation, the only rank that it waits for, and the call in which this
@@ -356,7 +364,7 @@ impl Blocked<'_> {
     }
 
     /// The ranks of the cycle. None without a cycle.
-    fn of_circle(&self) -> Option<IdSet> {
+    pub(super) fn of_circle(&self) -> Option<IdSet> {
         let ranks = self.circle.iter().map(|rank| TaskId(*rank));
         (!self.circle.is_empty()).then(|| ranks.collect())
     }
@@ -396,26 +404,8 @@ impl Blocked<'_> {
     }
 }
 
-/// Returns the tasks among `some` that wait directly for one of `these`. Waits for sets of tasks do not count. Returns
-/// all of `some` if none does.
-fn closest(graph: &WaitGraph, some: &IdSet, these: &IdSet) -> IdSet {
-    let mut found = IdSet::new();
-    let either = graph.either.iter();
-    let either = either.flat_map(|(who, peers)| peers.map(|peer| (*who, peer)));
-    for (who, peer) in graph.ones.iter().copied().chain(either) {
-        if some.contains(TaskId(who)) && these.contains(TaskId(peer)) {
-            found.insert(TaskId(who));
-        }
-    }
-    if found.is_empty() {
-        some.clone()
-    } else {
-        found
-    }
-}
-
 /// The text for a cycle of waits: `0 -> 1 -> 2 -> 0`. None without a cycle.
-fn circle_text(circle: &[u32]) -> Option<String> {
+pub(super) fn circle_text(circle: &[u32]) -> Option<String> {
     let first = circle.first()?;
     let arrow = |ranks: &[u32]| {
         let ranks: Vec<String> = ranks.iter().map(u32::to_string).collect();

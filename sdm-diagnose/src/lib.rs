@@ -25,6 +25,7 @@ mod motion;
 mod neighbors;
 mod observations;
 mod operations;
+mod outside;
 #[cfg(test)]
 mod tests;
 mod threads;

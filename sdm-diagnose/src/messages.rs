@@ -36,8 +36,8 @@ struct Sent {
 /// A message that has arrived at ranks and that their call does not receive: its tag or its communicator is another one.
 #[derive(Debug)]
 pub(super) struct Stray {
-    from: TaskId,
-    to: IdSet,
+    pub(super) from: TaskId,
+    pub(super) to: IdSet,
     tag: i64,
     cause: Cause,
 }

@@ -18,6 +18,7 @@ mod doubts;
 mod exchange;
 mod groups;
 mod odd;
+mod outside;
 mod parts;
 mod past;
 mod requests;

@@ -47,6 +47,8 @@ pub(super) struct Needs {
     pub(super) complete: IdSet,
     /// Ranks that wait for messages.
     pub(super) messages: IdSet,
+    /// Ranks in a call that sends and receives, whose receive is no longer pending. Its data can still be on its way.
+    pub(super) received: IdSet,
     /// Ranks that wait for a message to or from a rank that is unknown.
     pub(super) with_unknown: IdSet,
     /// Ranks that wait for any one of several messages, with the senders of these messages.
@@ -86,6 +88,7 @@ impl Needs {
         let classes = classes(probes, still);
         let polling = polling(probes);
         needs.starting = starting(&classes);
+        needs.received = received(&classes);
         for class in &classes {
             match class.kind {
                 _ if class.tasks.is_subset(&needs.starting) => {}
@@ -200,6 +203,7 @@ impl Needs {
         };
         let (mut unknown, mut any) = (IdSet::new(), IdSet::new());
         let is_any = source.is_some_and(|source| source.expression == sdm_mpi::ANY_SOURCE);
+        let is_of_any = |from: i64| from < 0 && !is_nobody(role, Some(from));
         let number = |role, argument: Option<&CallArgument>, task| {
             argument.and_then(|argument| argument.number)?;
             probes.number(role, task)
@@ -221,8 +225,9 @@ impl Needs {
                         self.graph.by_request.insert(task);
                     }
                 }
-                // A waiting receive without a source rank accepts a message of any rank.
-                _ if !both && (is_any || from.is_some_and(|from| from < 0)) => {
+                // A waiting receive without a source rank accepts a message of any rank. MPI_PROC_NULL is no
+                // source.
+                _ if !both && (is_any || from.is_some_and(is_of_any)) => {
                     any.insert(task);
                 }
                 _ => {
@@ -254,6 +259,18 @@ fn starting(classes: &[Class<'_>]) -> IdSet {
         true => IdSet::new(),
         false => IdSet::union_all(starting.iter().map(|class| &class.tasks)),
     }
+}
+
+/// Ranks in a call that sends and receives, whose receive is no longer pending.
+fn received(classes: &[Class<'_>]) -> IdSet {
+    let is_it = |call: &Call| {
+        let mut arguments = call.arguments.iter();
+        arguments.any(|one| one.expression == sdm_mpi::RECEIVED)
+    };
+    let received = classes
+        .iter()
+        .filter(|class| class.known.is_some_and(is_it));
+    IdSet::union_all(received.map(|class| &class.tasks))
 }
 
 /// Ranks in a file operation that do not wait for a file: they poll for other ranks.

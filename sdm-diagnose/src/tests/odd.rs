@@ -96,22 +96,6 @@ fn only_rank_outside_a_scatter_is_blamed() {
     check(&seen, Step::CannotGoOn, "0", part);
 }
 
-/// Two ranks that wait for ranks in unknown states are not blamed alone.
-#[test]
-fn several_outliers_are_not_blamed_with_certainty() {
-    let look: Look<'_> = &[
-        ("3", "main:80 MPI_Recv:80", "", ""),
-        ("4", "main:80 MPI_Recv:80", "", ""),
-        ("0-2,5-9", "main:12 MPI_Barrier:12", "", ""),
-    ];
-    let mut seen = observed(&[look, look]);
-    receive(&mut seen, "3", "0");
-    receive(&mut seen, "4", "1");
-    call(&mut seen, "0-2,5-9", "MPI_Barrier", &[WORLD]);
-    let part = "they wait for messages that other ranks may have failed to send or receive";
-    check(&seen, Step::Deadlock, "3-4", part);
-}
-
 #[test]
 fn rank_awaited_by_outlier_may_have_skipped_its_send() {
     let look: Look<'_> = &[
