@@ -1,4 +1,4 @@
-// score: ranks=3 cause=call_ordering guilty=1 calls=1:MPI_Allreduce mpi=mpich
+// score: ranks=3 cause=call_ordering guilty=1 calls=1:MPI_Allreduce
 #include <mpi.h>
 int main(int argc, char **argv) {
     int me;

@@ -26,6 +26,12 @@ const NAME_BYTES: usize = 64;
 const NAMED_BY_LIBRARY: &[u8] = b"MPI COMM";
 /// Prefix of the class names of non-blocking collective requests.
 const COLLECTIVE: &str = "ompi_coll_";
+/// Class name of the requests that create communicators, and prefix of those of the data of a copy.
+const CREATING: &str = "ompi_comm_request_t";
+const OF_COPY: &str = "ompi_comm_idup";
+/// Size of the data of a copy, and offset of the communicator that is copied, in bytes.
+const COPY_BYTES: usize = 32;
+const COPIED: usize = 16;
 /// Offset of the size of a class's objects in the class, in bytes.
 const CLASS_SIZE: usize = 56;
 /// Bytes that are read of a communicator, a group, a process and a request.
@@ -280,9 +286,15 @@ impl<'a> OpenMpi<'a> {
     /// The communicator of a request of a nonblocking collective operation; `None` for other requests.
     pub fn collective(&self, request: u64) -> Option<u64> {
         let block = Piece::read(self.memory, request, STATE_BYTES)?;
-        let is_collective = self.class_of(&block)?.starts_with(COLLECTIVE);
-        let mut words = block.words().filter(|_| is_collective);
-        words.find(|word| self.processes(*word).is_some())
+        let class = self.class_of(&block)?;
+        let mut words = block.words();
+        match () {
+            () if class.starts_with(COLLECTIVE) => {
+                words.find(|word| self.processes(*word).is_some())
+            }
+            () if class == CREATING => words.find_map(|word| copied(self, word)),
+            () => None,
+        }
     }
 
     /// Reads an object, with the size that its class records, because another object of the class often follows it. If
@@ -412,6 +424,14 @@ impl Groups {
         found
             .filter(|known| known.at.len() >= 2 && head.word(known.at[0]) == head.word(known.at[1]))
     }
+}
+
+/// The communicator that is copied, by the data of the copy at this address; `None` for other addresses.
+fn copied(known: &OpenMpi<'_>, address: u64) -> Option<u64> {
+    let data = Piece::read(known.memory, address, COPY_BYTES)?;
+    let is_copy = known.class_of(&data)?.starts_with(OF_COPY);
+    let communicator = data.word(COPIED);
+    (is_copy && known.processes(communicator).is_some()).then_some(communicator)
 }
 
 /// False for the placeholder of a process that was never sent anything.

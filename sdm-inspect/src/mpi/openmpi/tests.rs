@@ -231,6 +231,15 @@ fn communicator_of_a_nonblocking_collective_is_read() {
     assert_eq!(of(&mut memory, b"mca_pml_ob1_recv_request_t\0"), None);
     memory.set(REQUEST, 176, &process(3).to_ne_bytes());
     assert_eq!(of(&mut memory, class), None);
+    // A request that copies a communicator leads to it by data of its own.
+    memory.set(REQUEST, 176, &0xd00_0000_u64.to_ne_bytes());
+    memory.object(
+        0xd00_0000,
+        0,
+        (0xd10_0000, b"ompi_comm_idup_with_info_context_t\0"),
+    );
+    memory.set(0xd00_0000, 16, &HALF.to_ne_bytes());
+    assert_eq!(of(&mut memory, b"ompi_comm_request_t\0"), Some(HALF));
 }
 
 impl MemoryPieces {
