@@ -231,6 +231,15 @@ impl BrowserPage {
         );
     }
 
+    /// Presses a key together with `Ctrl` or `Shift`.
+    pub fn chord(&mut self, with: &str, key: &str) {
+        let modifiers = if with == "Ctrl" { 2 } else { 8 };
+        for kind in ["rawKeyDown", "keyUp"] {
+            let event = json!({ "type": kind, "modifiers": modifiers, "key": key });
+            self.call("Input.dispatchKeyEvent", event);
+        }
+    }
+
     /// Types a line into the console.
     ///
     /// # Panics

@@ -158,7 +158,8 @@ fn rank_missing_from_a_collective_is_drawn_as_waited_for() {
     let program = folder.compile(Compiler::OpenMpi, "hangs");
     let job = Job::start(Under::new(Compiler::OpenMpi), &program, "collective");
     let place = Place::new();
-    let web = Sdm::new(&place, "web").args([&job.launcher.id().to_string()]);
+    let pid = job.launcher.id().to_string();
+    let web = Sdm::new(&place, "attach").args([&pid, "--web"]);
     let (running, mut page) = open(&browser, &place, web);
     page.wait_text("#states", "8 not attached");
     page.click("[data-line='diagnose']");
@@ -313,6 +314,12 @@ fn check_arrays(page: &mut BrowserPage, drawn: &mut Drawn) {
         &page.value(DRAWN),
     );
     drawn.note("its table", &page.value(TABLE));
+    // A slice with a stride keeps its indices.
+    ask(page, "edge[2:14:6]", "plot");
+    page.wait_text("#shown h3", "edge[2:14:6]");
+    let indices =
+        "[...document.querySelectorAll('#shown td:first-child')].map((it) => it.textContent)";
+    assert_eq!(page.value(indices), json!(["2", "8", "14"]));
     // Of two dimensions: a block for each class, and the rows of one rank as a table and a file.
     ask(page, "cells", "plot");
     page.wait_text("#heat text", "rank 5");

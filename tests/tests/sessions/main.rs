@@ -76,4 +76,5 @@ mod unread;
 mod watch;
 mod web;
 mod web_control;
+mod web_foreign;
 mod words;

@@ -1,23 +1,19 @@
 //! A session on a page in a real browser, and the requests that the page refuses.
 
-use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use sdm_tests::browser::Browser;
 use sdm_tests::golden;
-use sdm_tests::ordinary;
 use sdm_tests::page::BrowserPage;
 use sdm_tests::parts;
-use sdm_tests::place::{Compiler, Place, script};
-use sdm_tests::run::until;
+use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::{Running, Sdm};
 use serde_json::{Value, json};
 
 /// A window as many people have it.
-const SIZE: (u32, u32) = (1280, 900);
+pub(super) const SIZE: (u32, u32) = (1280, 900);
 /// JavaScript that gives the rows of the stacks: their depths, labels and widths of bars.
 const ROWS: &str = "[...document.querySelectorAll('#tree [role=treeitem]')].map((it) => `${'  '.repeat(it.ariaLevel - 1)}${it.ariaLabel.replace(', changed', '')} | ${it.querySelector('.bar').style.width}`).join('\\n')";
 
@@ -73,6 +69,25 @@ fn picture(page: &mut BrowserPage, name: &str) {
     }
 }
 
+/// Folds rows of the stacks by the keyboard and by the mouse, and makes a row's ranks the focus by a click.
+fn check_rows(page: &mut BrowserPage) {
+    let wait_rows = |page: &mut BrowserPage, rows: usize| {
+        let count = "document.querySelectorAll('#tree [role=treeitem]').length";
+        page.wait(&format!("{count} === {rows}"));
+    };
+    // From the leaf to its caller, which is folded.
+    for (key, rows) in [("ArrowLeft", 3), ("ArrowLeft", 2), ("ArrowRight", 3)] {
+        page.key(key);
+        wait_rows(page, rows);
+    }
+    for rows in [1, 3] {
+        page.click("#tree .twisty");
+        wait_rows(page, rows);
+    }
+    page.click("#tree .function");
+    page.wait_text("#prompt", "[all 8: 8 stopped]");
+}
+
 #[test]
 fn a_page_steps_a_program_and_shows_where_ranks_are() {
     let place = Place::new();
@@ -99,6 +114,7 @@ fn a_page_steps_a_program_and_shows_where_ranks_are() {
     page.wait_text("#log", "(sdm) focus 0-5,7");
     page.wait("document.querySelector('#focus').value === '0-5,7' || null");
     picture(&mut page, "steps");
+    check_rows(&mut page);
     // The last of the stops as a flame graph, by the keyboard.
     page.click("#tab-profile");
     page.wait_text("#flamewhen", "all of ");
@@ -108,29 +124,6 @@ fn a_page_steps_a_program_and_shows_where_ranks_are() {
     let frames = page.value(FRAMES);
     let drawn = [&rows, &frames].map(|it| format!("{}\n", it.as_str().expect("text")));
     golden::check("web_steps", &drawn.concat());
-    quit(running, page);
-}
-
-#[test]
-fn browser_opens_the_page_by_a_private_file() {
-    let Some(browser) = Browser::find() else {
-        return;
-    };
-    let place = Place::new();
-    // In place of the desktop's: it notes who may read the file, and keeps it for a browser without a screen.
-    let keep = "stat -c %a \"$1\" > mode && cp \"$1\" copy && mv copy page.html";
-    script(place.path(), "xdg-open", keep);
-    let path = format!("{}:/usr/bin:/bin", place.path().display());
-    let program = place.compile("work", Compiler::C);
-    let sdm = Sdm::run(&place, 2).args(["--web", "--browser"]);
-    let running = sdm.env("PATH", path).program(&program, &["steps"]).spawn();
-    let file = place.path().join("page.html");
-    until("a browser is started", || file.exists());
-    let mode = std::fs::read_to_string(place.path().join("mode"));
-    assert_eq!(mode.expect("it was noted first"), "600\n");
-    let address = format!("file://{}", file.display());
-    let mut page = BrowserPage::open(&browser, place.path(), &address, SIZE);
-    page.wait_text("#states", "2 stopped");
     quit(running, page);
 }
 
@@ -253,6 +246,34 @@ fn cell(page: &mut BrowserPage, rank: u32) -> (f64, f64) {
     (number(&at[0]), number(&at[1]))
 }
 
+/// Moves over the map and marks ranks on it by the keyboard.
+fn check_map_by_keys(page: &mut BrowserPage) {
+    page.value("document.querySelector('#mapsvg').focus()");
+    page.key("ArrowRight");
+    page.key("ArrowRight");
+    page.key("Enter");
+    page.wait_text("#prompt", "[5: 1 stopped]");
+    for (key, rank) in [("End", 7), ("Home", 0)] {
+        page.key(key);
+        page.key("Enter");
+        page.wait_text("#prompt", &format!("[{rank}: 1 stopped]"));
+    }
+    page.chord("Shift", "ArrowRight");
+    page.key("Enter");
+    page.wait_text("#prompt", "[0-1: 2 stopped]");
+}
+
+/// Checks integers that a number of JavaScript cannot hold, in the rows that are shown.
+fn check_large_integers(page: &mut BrowserPage, rows: &str) {
+    for (word, first) in [("plot", "0"), ("stats", "min")] {
+        page.line(&format!("{word} rank + 9007199254740993"));
+        let is_shown = format!("startsWith('{first} 9007199254740993')");
+        page.wait(&format!("{rows}.some((it) => it.{is_shown})"));
+        let rows = page.value(rows).to_string();
+        assert!(rows.contains("9007199254741070"), "{rows}");
+    }
+}
+
 #[test]
 fn odd_value_is_found_by_mouse_and_by_keyboard() {
     let place = Place::new();
@@ -294,21 +315,13 @@ fn odd_value_is_found_by_mouse_and_by_keyboard() {
     page.call("Input.insertText", json!({ "text": "focus 5-7" }));
     page.key("Enter");
     page.wait_text("#prompt", "[5-7: 3 stopped]");
-    page.value("document.querySelector('#mapsvg').focus()");
-    page.key("ArrowRight");
-    page.key("ArrowRight");
-    page.key("Enter");
-    page.wait_text("#prompt", "[5: 1 stopped]");
-    for (key, rank) in [("End", 7), ("Home", 0)] {
-        page.key(key);
-        page.key("Enter");
-        page.wait_text("#prompt", &format!("[{rank}: 1 stopped]"));
-    }
+    check_map_by_keys(&mut page);
     page.value("document.querySelector('#tab-map').focus()");
-    for tab in ["waits", "profile", "values"] {
-        page.key("ArrowRight");
+    for (key, tab) in [("ArrowRight", "waits"), ("End", "source"), ("Home", "map")] {
+        page.key(key);
         page.wait(&format!("document.activeElement.id === 'tab-{tab}'"));
     }
+    page.click("#tab-values");
     page.value("document.querySelector('#expression').focus()");
     page.value("document.querySelector('#expression').select()");
     page.call("Input.insertText", json!({ "text": "rank + 1" }));
@@ -319,6 +332,7 @@ fn odd_value_is_found_by_mouse_and_by_keyboard() {
     page.wait_text("#shown h3", "rank + 1");
     let expected = json!(["ranks value", "ranks 0-4,6-7 (7) 1", "rank 5 78"]);
     assert_eq!(page.wait(rows), expected);
+    check_large_integers(&mut page, rows);
     quit(running, page);
 }
 
@@ -467,22 +481,4 @@ fn records_of_hostile_strings_are_shown_as_text() {
     assert_eq!(found, serde_json::json!({ "problems": [], "records": 400 }));
     assert_eq!(page.value("document.title"), "work (8) - sdm");
     quit(running, page);
-}
-
-#[test]
-fn socket_in_a_folder_of_others_is_refused_by_its_name() {
-    let place = Place::new();
-    let folder = place.path().join("open");
-    std::fs::create_dir(&folder).expect("a folder in the place");
-    std::fs::set_permissions(&folder, Permissions::from_mode(0o755)).expect("it is ours");
-    ordinary::give(&folder);
-    let web = format!("--web=unix:{}", folder.join("page").display());
-    let done = Sdm::run(&place, 1).args([web]);
-    let program = place.compile("work", Compiler::C);
-    let done = done.program(&program, &[]).finish().code(124);
-    let said = format!(
-        "--web: {} is accessible to other users: restrict it (chmod 700)",
-        folder.display()
-    );
-    assert!(done.err.contains(&said), "{done}");
 }

@@ -17,6 +17,41 @@ fn leave_console(page: &mut BrowserPage) {
     page.value("document.activeElement.blur()");
 }
 
+/// While a line is waited for, Ctrl-Z gives the prompt back and Ctrl-C stops the ranks.
+fn check_waiting(page: &mut BrowserPage) {
+    page.line("continue");
+    page.wait_text("#states", "8 running");
+    page.chord("Ctrl", "z");
+    page.wait_text("#prompt", "[all 8: 8 running]");
+    page.line("interrupt");
+    page.wait_text("#prompt", "[all 8: 8 stopped]");
+    page.wait_text("#states", "8 stopped");
+    page.line("continue");
+    page.wait_text("#states", "8 running");
+    page.chord("Ctrl", "c");
+    page.wait_text("#prompt", "[all 8: 8 stopped]");
+}
+
+/// A question stands in the console, no button answers it, and its answer is no command.
+fn check_question(page: &mut BrowserPage) {
+    let question = "Make breakpoint pending on future shared library load? (y or [n])";
+    page.line("break no_such_function");
+    page.wait_text("#log", question);
+    page.wait_text("#prompt", question);
+    page.click("[data-line='stacks']");
+    page.wait_text("#link", "The console asks a question: answer it first.");
+    page.line("perhaps");
+    page.wait_text("#log", "perhaps");
+    page.wait_text("#prompt", question);
+    page.line("n");
+    page.wait_text("#prompt", "[all 8: 8 stopped]");
+    page.wait("[...document.querySelectorAll('#log .typed')].slice(-2).map((it) => it.textContent).join() === 'perhaps,n'");
+    assert_eq!(
+        page.value("document.querySelector('#link').textContent"),
+        ""
+    );
+}
+
 #[test]
 fn buttons_and_keys_run_all_or_the_chosen_ranks() {
     let place = Place::new();
@@ -51,5 +86,7 @@ fn buttons_and_keys_run_all_or_the_chosen_ranks() {
     focus(&mut page, "all");
     page.click("[data-line='interrupt']");
     page.wait_text("#states", "8 stopped");
+    check_waiting(&mut page);
+    check_question(&mut page);
     quit(running, page);
 }
