@@ -78,7 +78,9 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
     }
     let is_told = others.iter().all(|one| is_root_elsewhere(one, &most.tasks));
     let is_told = is_told || is_mixed || is_root_elsewhere(most, &odd);
-    let is_unsent = || these.iter().any(|one| is_unsent(one, these));
+    // A single rank can name a root that has made the call with another one.
+    let is_unsent =
+        || behind_its_root(these).is_none() && these.iter().any(|one| is_unsent(one, these));
     let is_told = is_told || these.iter().any(|one| lacks_root(one, these)) || is_unsent();
     if !is_told && !these.iter().all(|one| one.is_owed) {
         return Some(undecided(these, most, &odd, text));

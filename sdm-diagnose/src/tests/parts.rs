@@ -264,3 +264,18 @@ fn rank_that_gathers_alone_names_another_root() {
     call(&mut seen, "1,3", "MPI_Finalize", &[]);
     check_cause(&seen, Cause::Root, &["2 MPI_Gatherv"]);
 }
+
+/// Rank 3 names root 1. The data that root 0 has sent to it is in no other rank's memory.
+#[test]
+fn rank_with_another_root_is_not_told_as_a_call_too_many() {
+    let mut seen = standing(&[
+        ("0-2", BARRIER, "", ""),
+        ("3", "main:5 MPI_Scatterv:5", "", ""),
+    ]);
+    call(&mut seen, "0-2", "MPI_Barrier", &[WORLD]);
+    add(&mut seen, "0-2", (R::Tag, sdm_mpi::ARRIVED_TAGS, "none"));
+    call(&mut seen, "3", "MPI_Scatterv", &[(R::Root, "1"), WORLD]);
+    add(&mut seen, "3", (R::Target, "not received yet", "1"));
+    add(&mut seen, "3", (R::Tag, sdm_mpi::AWAITED_TAGS, "-25"));
+    check_cause(&seen, Cause::Root, &["3 MPI_Scatterv"]);
+}
