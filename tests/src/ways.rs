@@ -81,7 +81,7 @@ pub const HANGS: &[Case] = &[
     ("pipe", "cannot_go_on", "3", "data written to pipe:"),
     ("child", "held_up", "3", "a child to end"),
     ("fence", "held_up", "3", "running within spin ()"),
-    ("file_part", "deadlock", "3", "MPI_File_write_at_all"),
+    ("file_part", "cannot_go_on", "3", "MPI_File_write_at_all"),
     ("parallel_file", "held_up", "3", "running within spin ()"),
     (
         "finalize",

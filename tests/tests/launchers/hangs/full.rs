@@ -135,7 +135,7 @@ fn ranks_of_communicators_and_requests_map_to_job_ranks() {
             ("requests", "deadlock", "", "0 -> 7 -> 6 -> 5 -> 4"),
             ("request", "deadlock", "0,3", from),
             ("requests_of_some", "deadlock", "", "4 -> 7 -> 6 -> 5 -> 4"),
-            ("halves", "deadlock", "3", "in half (ranks 0-3)"),
+            ("halves", "deadlock", "0,3", "in half (ranks 0-3)"),
             ("twins", "cannot_go_on", "3", "different communicators"),
         ] {
             check_case(Under::new(compiler), &program, case);
