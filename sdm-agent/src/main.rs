@@ -26,7 +26,7 @@ use sdm_hosts::HostShare;
 use sdm_runtime::wire::IdForm;
 use sdm_system::files;
 use sdm_system::listener::{self, Refusals};
-use sdm_text::{printable, printable_lines, printable_name};
+use sdm_text::{escape_panics, printable, printable_lines, printable_name};
 
 /// Tells a client over the resource-manager proxy protocol what a resource manager has, and submits jobs to it.
 #[derive(Parser)]
@@ -101,6 +101,7 @@ enum Proxy {
 }
 
 fn main() -> ExitCode {
+    escape_panics();
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

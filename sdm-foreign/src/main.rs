@@ -45,6 +45,7 @@ use sdm_hosts::job::STARTING;
 const END: &str = "end\n";
 
 fn main() -> ExitCode {
+    sdm_text::escape_panics();
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

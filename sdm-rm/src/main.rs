@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    sdm_text::escape_panics();
     match sdm_rm::process::run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

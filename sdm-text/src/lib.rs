@@ -1,12 +1,14 @@
-//! Escaping of foreign text for a terminal, whose cursor and state it must not change; and small pieces of text:
-//! counts, column widths, prefixes of lines.
+//! Escaping of foreign text for a terminal, whose cursor and state it must not change, also in errors and panics; and
+//! small pieces of text: counts, column widths, prefixes of lines.
 
+mod complaints;
 mod shell;
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt::Display;
 
+pub use complaints::{Complaints, escape_panics};
 pub use shell::{shell_word, shell_word_of_bytes};
 use unicode_general_category::{GeneralCategory, get_general_category};
 use unicode_width::UnicodeWidthChar;

@@ -1,9 +1,9 @@
-//! Error output with control characters escaped: logs, errors of the command line, and panics.
+//! Error output with control characters escaped: logs, errors, and panics.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write};
 
-use sdm_text::printable;
+use crate::printable;
 
 /// Standard error for logs and errors. Control characters of a text are escaped, except line ends.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,20 +27,6 @@ impl Write for Complaints {
     }
 }
 
-/// Parses the command line of this process. If it is wrong, the error is printed and the process exits. The error
-/// quotes the command line, with control characters escaped.
-pub fn arguments<T: clap::Parser>() -> T {
-    T::try_parse().unwrap_or_else(|error| {
-        if error.use_stderr() {
-            let text = error.render().to_string();
-            // A failed write to standard error is ignored.
-            let _ = write!(Complaints, "{text}");
-            std::process::exit(error.exit_code());
-        }
-        error.exit()
-    })
-}
-
 /// Installs a panic hook that escapes the panic's message, as it may quote foreign text.
 pub fn escape_panics() {
     std::panic::set_hook(Box::new(|panic| {
@@ -53,4 +39,28 @@ pub fn escape_panics() {
             let _ = writeln!(Complaints, "{backtrace}");
         }
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    /// Panics in a process of its own, which has the hook.
+    #[test]
+    fn panic_message_is_printed_with_escaped_control_characters() {
+        const IS_CHILD: &str = "SDM_TEST_PANICS";
+        if std::env::var_os(IS_CHILD).is_some() {
+            super::escape_panics();
+            panic!("a\x1b[2Jb");
+        }
+        let own = std::env::current_exe().unwrap();
+        let name = "complaints::tests::panic_message_is_printed_with_escaped_control_characters";
+        let child = Command::new(own)
+            .args(["--exact", "--nocapture", name])
+            .env(IS_CHILD, "1")
+            .output();
+        let said = String::from_utf8(child.unwrap().stderr).unwrap();
+        assert!(said.contains("a\\x1b[2Jb"), "{said}");
+        assert!(!said.contains('\x1b'), "{said}");
+    }
 }
