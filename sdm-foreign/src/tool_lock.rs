@@ -105,8 +105,13 @@ mod tests {
         let own = std::process::id().cast_signed();
         let first = ToolLock::take(own).unwrap();
         assert!(first.is_held());
+        let other = File::open(format!("/proc/{own}/environ")).unwrap();
+        let refused = Flock::lock(other, FlockArg::LockExclusiveNonblock);
+        assert_eq!(
+            refused.map_err(|(_, error)| error).err(),
+            Some(Errno::EWOULDBLOCK)
+        );
         let waits = std::thread::spawn(move || ToolLock::take(own).unwrap());
-        assert!(!waits.is_finished());
         let first = first.end();
         assert!(!first.is_held());
         let second = waits.join().unwrap();

@@ -161,9 +161,10 @@ mod tests {
 
     #[test]
     fn only_the_loopback_address_is_listened_on() {
-        let address = "0.0.0.0:0".parse().unwrap();
-        let error = listen_at_loopback(address);
-        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "128.0.0.1:0"] {
+            let error = listen_at_loopback(address.parse().unwrap());
+            assert_eq!(error.unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        }
     }
 
     #[test]

@@ -167,6 +167,12 @@ fn wait(fds: &[BorrowedFd<'_>], end: Instant, whole: Duration) -> io::Result<()>
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::io::{BufRead, BufReader, Read};
+    use std::os::fd::{AsRawFd, OwnedFd};
+
+    use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
+
     use super::*;
 
     fn sh(script: &str, input: &[u8], seconds: u64) -> io::Result<Said> {
@@ -175,6 +181,36 @@ mod tests {
             lines_max: 1000,
         };
         run(Command::new("/bin/sh").args(["-c", script]), input, bounds)
+    }
+
+    /// A pipe whose write end the programs inherit that start in its life: it is at its end once they have ended.
+    struct Life {
+        start: File,
+        end: OwnedFd,
+    }
+
+    impl Life {
+        fn new() -> Self {
+            let (start, end) = nix::unistd::pipe().unwrap();
+            let start = File::from(start);
+            fcntl(&start, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
+            Self { start, end }
+        }
+
+        fn assert_over(self) {
+            drop(self.end);
+            fcntl(&self.start, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+            let read = (&self.start).read(&mut [0]);
+            assert_eq!(read.map_err(|error| error.kind()), Ok(0), "it still runs");
+        }
+
+        /// The next line that a program has written to the pipe.
+        fn line(self) -> String {
+            drop(self.end);
+            let mut line = String::new();
+            BufReader::new(self.start).read_line(&mut line).unwrap();
+            line.trim().to_owned()
+        }
     }
 
     #[test]
@@ -197,10 +233,14 @@ mod tests {
 
     #[test]
     fn slow_or_verbose_command_is_killed() {
+        let life = Life::new();
         let error = sh("exec sleep 1000", b"", 0).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        life.assert_over();
+        let life = Life::new();
         let error = sh("while :; do echo; done", b"", 60).unwrap_err();
         assert!(error.to_string().contains("printed more than"), "{error}");
+        life.assert_over();
         let said = sh("kill -9 $$", b"", 60).unwrap();
         assert_eq!(said.status.code(), None);
     }
@@ -211,18 +251,15 @@ mod tests {
             wait: Duration::from_secs(1),
             lines_max: 1000,
         };
-        let mut pid = None;
+        let life = Life::new();
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", "echo $$; exec sleep 1000"]);
-        let error = run_unless(&mut command, b"", bounds, |lines| {
-            pid = lines.first().and_then(|line| line.parse().ok());
-            pid.is_some()
-        });
-        // If the line came too late, the program was killed.
+        let script = format!("echo $$ >&{}; exec sleep 1000", life.end.as_raw_fd());
+        command.args(["-c", &script]);
+        let error = run_unless(&mut command, b"", bounds, |_| true);
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        let Some(pid) = pid.map(nix::unistd::Pid::from_raw) else {
-            return;
-        };
+        // Without the program this is the pipe's end.
+        let pid = life.line().parse().expect("the program's pid");
+        let pid = nix::unistd::Pid::from_raw(pid);
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
     }
 }

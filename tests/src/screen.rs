@@ -155,7 +155,8 @@ impl Screen {
 }
 
 /// The ranks of which a line reports `what`, as `ranks 0-1,3 (3): exited normally` does.
-fn ranks_of(line: &str, what: &str) -> Option<IdSet> {
+#[must_use]
+pub fn ranks_of(line: &str, what: &str) -> Option<IdSet> {
     let (before, said) = line.split_once(": ")?;
     let ranks = before.rsplit_once("rank")?.1.trim_start_matches('s');
     let ranks = ranks.split_whitespace().next()?;

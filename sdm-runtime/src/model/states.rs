@@ -300,7 +300,17 @@ mod tests {
 
     #[test]
     fn constants_and_aliases_name_their_states() {
-        assert_eq!(Process::read("COMPLETED"), Some(Process::Exited));
+        let processes = [
+            ("COMPLETED", Process::Exited),
+            ("STOPPED", Process::Suspended),
+        ];
+        for (word, state) in processes {
+            assert_eq!(Process::read(word), Some(state), "{word}");
+        }
+        for (word, state) in [("COMPLETED", Job::Terminated), ("STARTING", Job::Started)] {
+            assert_eq!(Job::read(word), Some(state), "{word}");
+        }
+        assert!(Job::ALL.iter().all(|it| Job::read(it.word()) == Some(*it)));
         assert_eq!(Job::read("NOWHERE"), None);
     }
 }

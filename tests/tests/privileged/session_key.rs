@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process;
 
 use nix::sys::signal::Signal;
@@ -11,9 +12,9 @@ use sdm_debug::{BackendSettings, Command};
 use sdm_idset::{IdSet, TaskId};
 use sdm_session::{KeyHandover, SessionConfig};
 use sdm_tests::disturbed::Disturbed;
-use sdm_tests::processes;
-use sdm_tests::run::{BOUND, Run};
-use sdm_tests::secret::{holds, who_shows};
+use sdm_tests::run::{BOUND, Run, fake};
+use sdm_tests::secret::{holds, memory, who_shows};
+use sdm_tests::{leftovers, processes};
 
 /// Servers that log everything, and store their key in a file for the test.
 fn town() -> Disturbed {
@@ -118,4 +119,28 @@ fn crashing_server_leaves_no_core_file() {
         .arg(town.folder().join("sh"))
         .status();
     assert!(crash.expect("sh").core_dumped());
+}
+
+#[test]
+fn forking_server_has_no_session_key() {
+    let town = Disturbed::new("umask 077; echo $SDM_KEY >$0.key");
+    let config = SessionConfig {
+        forks: true,
+        binaries: Some(PathBuf::from(town.folder())),
+        ..fake(3, "")
+    };
+    let mut run = Run::start(&config);
+    run.start_tasks();
+    let text = key(&town);
+    let digits = (0..32).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16));
+    let key: Vec<u8> = digits.collect::<Result<_, _>>().expect("a key");
+    let children = leftovers::children();
+    let forkers = children.iter().filter(|(_, name)| name == "sdm-server");
+    let forkers: Vec<u32> = forkers.map(|(pid, _)| *pid).collect();
+    assert_eq!(forkers.len(), 1, "{children:?}");
+    for part in memory(forkers[0]).expect("root may read it") {
+        assert!(!holds(&part, &key), "the key");
+        assert!(!holds(&part, text.as_bytes()), "the key's text");
+    }
+    run.close();
 }

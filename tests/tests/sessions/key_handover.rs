@@ -1,13 +1,9 @@
 //! A launcher passes servers the place of the session's key, never the key itself.
 
-use std::fs;
-use std::path::PathBuf;
-
 use sdm_session::{KeyHandover, SessionConfig};
 use sdm_tests::disturbed::Disturbed;
-use sdm_tests::leftovers;
-use sdm_tests::run::{BOUND, Run, fake};
-use sdm_tests::secret::{TELLS, Told, holds, memory};
+use sdm_tests::run::{BOUND, Run};
+use sdm_tests::secret::{TELLS, Told};
 
 /// Checks that no command line or environment has the key, those of the launcher and its daemons included, and that
 /// nothing is left in its place.
@@ -66,32 +62,4 @@ fn host_without_the_key_file_reports_it() {
     ] {
         assert!(why.contains(part), "{why}");
     }
-}
-
-#[test]
-fn forking_server_has_no_session_key() {
-    let town = Disturbed::new("umask 077; echo $SDM_KEY >$0.key");
-    let config = SessionConfig {
-        forks: true,
-        binaries: Some(PathBuf::from(town.folder())),
-        ..fake(3, "")
-    };
-    let mut run = Run::start(&config);
-    run.start_tasks();
-    let text = fs::read_to_string(town.folder().join("sdm-server.key")).expect("a key");
-    let text = text.trim();
-    let digits = (0..32).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16));
-    let key: Vec<u8> = digits.collect::<Result<_, _>>().expect("a key");
-    let children = leftovers::children();
-    let forkers = children.iter().filter(|(_, name)| name == "sdm-server");
-    let forkers: Vec<u32> = forkers.map(|(pid, _)| *pid).collect();
-    assert_eq!(forkers.len(), 1, "{children:?}");
-    let parts = memory(forkers[0]);
-    // Only root may read the memory; for other users the test ends here.
-    assert_eq!(parts.is_some(), nix::unistd::geteuid().is_root());
-    for part in parts.into_iter().flatten() {
-        assert!(!holds(&part, &key), "the key");
-        assert!(!holds(&part, text.as_bytes()), "the key's text");
-    }
-    run.close();
 }

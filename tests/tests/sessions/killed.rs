@@ -8,6 +8,7 @@ use sdm_tests::leftovers;
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes::{self, signal};
+use sdm_tests::screen::ranks_of;
 use sdm_tests::sdm::Sdm;
 
 /// The pids of this place's processes with the name `name`.
@@ -101,6 +102,8 @@ fn ended_task_is_not_lost_with_the_master() {
     let master = named(&place, "sdm-master");
     assert_eq!(master.len(), 1);
     signal(master[0], Signal::SIGKILL);
-    sdm.out.wait_each(0, "0,2", "lost");
+    let said = sdm.out.wait_each(0, "0,2", "lost");
+    let lost = said.lines().filter_map(|line| ranks_of(line, "lost"));
+    assert_eq!(lost.collect::<Vec<_>>(), ["0,2".parse().expect("a set")]);
     let _ = sdm.finish();
 }

@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use nix::sys::signal::Signal;
 use sdm_tests::{binaries, leftovers, processes};
+use serde_json::Value;
 
 const _: () = sdm_tests::run::test_group("crowded", "70 servers");
 
@@ -73,15 +74,31 @@ fn scenario_defines_the_behaviour_of_tasks() {
                     [tasks 5]\nstack = main m.c:9 > report r.c:7\n";
     std::fs::write(mark.join("one.scenario"), scenario).expect("written");
     let mut command = Command::new(binaries::folder().join("sdm"));
-    let args = "emulate -n 16 --scenario one.scenario --json -c stacks -c frobnicate";
+    let args = "emulate -n 16 --scenario one.scenario --json";
     command.args(args.split(' ')).current_dir(&mark);
+    for line in ["stacks", "break s.c:3", "continue", "frobnicate"] {
+        command.args(["-c", line]);
+    }
     let output = finish(command, &mark);
     let (out, err) = text(&output);
     assert_eq!(output.status.code(), Some(123), "{out}{err}");
-    assert!(out.contains("report") && out.contains("solve"), "{out}");
-    for line in out.lines() {
-        assert!(line.starts_with('{') && line.ends_with('}'), "{line}");
-    }
+    let records = out
+        .lines()
+        .map(|line| serde_json::from_str(line).expect(line));
+    let records: Vec<Value> = records.collect();
+    let stacks = records.iter().find(|it| it["command"] == "stacks");
+    let stacks = stacks.expect("an answer")["classes"][0]["stacks"].as_array();
+    let stacks = stacks.expect("a list").iter();
+    let inner = |it: &Value| it["frames"][1]["function"].clone();
+    let stacks: Vec<_> = stacks.map(|it| (it["tasks"].clone(), inner(it))).collect();
+    let expected = [("0-4,6-15", "solve"), ("5", "report")];
+    assert_eq!(
+        stacks,
+        expected.map(|(tasks, name)| (tasks.into(), name.into()))
+    );
+    let stops = records.iter().filter(|it| it["reason"] == "breakpoint");
+    let stops: Vec<_> = stops.map(|it| &it["tasks"]).collect();
+    assert_eq!(stops, ["0-4,6-15", "5"]);
 }
 
 /// Each task is at a different location: a list too long for the screen is shortened, and shown in full on request.
@@ -201,7 +218,7 @@ fn emulation_beyond_the_limits_is_refused_before_start() {
     };
     check("-n 1000000 -c quit", &["for 1000000 more", "are needed"]);
     if may_raise_limits() {
-        eprintln!("skipped: no limit of descriptors holds this user");
+        println!("SKIP: no limit of descriptors holds this user");
         return;
     }
     let mark = folder("descriptors");

@@ -37,14 +37,26 @@ impl Drop for Slot {
 mod tests {
     use std::sync::mpsc::channel;
 
+    use sdm_system::proc::{self, State};
+
     use super::*;
 
     #[test]
     fn sender_blocks_when_all_slots_are_taken() {
         let slots = Slots::default();
         let mut held: Vec<Slot> = (0..PIECES_MAX).map(|_| slots.take()).collect();
+        let (to_id, id) = channel();
         let (to, taken) = channel();
-        let sender = std::thread::spawn(move || to.send(slots.take()).unwrap());
+        let sender = std::thread::spawn(move || {
+            to_id.send(nix::unistd::gettid().as_raw()).unwrap();
+            to.send(slots.take()).unwrap();
+        });
+        let id = id.recv().unwrap();
+        // A sender that does not wait has ended at some time, and does not sleep.
+        let state = || proc::own().thread(id).state();
+        while !sender.is_finished() && state() != Some(State('S')) {
+            std::thread::yield_now();
+        }
         assert!(taken.try_recv().is_err());
         held.pop();
         drop(taken.recv().unwrap());
