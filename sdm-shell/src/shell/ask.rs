@@ -11,6 +11,7 @@ use super::invocation::Invocation;
 use super::model::Model;
 use super::model::dialogue::{Confirm, Question};
 use super::model::goal::{Goal, WaitOutcome};
+use super::model::job::take_open;
 use super::model::notices::Patience;
 use super::model::open_commands::OpenCommand;
 use super::{SessionHandle, Verdict};
@@ -66,7 +67,7 @@ impl SessionHandle {
     /// Removes a command from those in progress after a wait for it. Tasks without an answer become missing, except
     /// after a signal, which has left them no time. None if the command is not in progress.
     pub(super) fn take_answered(&self, id: CommandId, waited: WaitOutcome) -> Option<OpenCommand> {
-        let mut open = self.edit(|model| model.open.remove(id))?;
+        let mut open = self.edit(|model| take_open(model, id))?;
         match waited {
             WaitOutcome::Reached => {}
             WaitOutcome::TimedOut => open.give_up("no answer from the sdm-servers"),
@@ -152,7 +153,7 @@ pub(super) async fn settle(session: &SessionHandle, ended: &IdSet) {
 /// Shows the result of a completed command, and removes it from the commands in progress. None if it is not in
 /// progress.
 pub(super) fn conclude(session: &SessionHandle, id: CommandId) -> Option<OpenCommand> {
-    let open = session.edit(|model| model.open.remove(id))?;
+    let open = session.edit(|model| take_open(model, id))?;
     session.show(&Item::Answer(open.gathered.clone()));
     Some(open)
 }

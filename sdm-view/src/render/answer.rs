@@ -321,10 +321,12 @@ fn failures(page: &Page<'_>, failed: &[(IdSet, Failure)], lines: &mut Vec<String
         .collect();
     classes.sort_by(|(a, _), (b, _)| biggest_first(a, b));
     let (shown, rest) = classes.split_at(classes.len().min(shown_max(page)));
-    for (tasks, failure) in shown {
+    for (at, (tasks, failure)) in shown.iter().enumerate() {
         let text = printable_lines(&without_numbers(failure.text.trim_end()));
         lines.push(page.said(tasks, &text, true));
-        if !failure.hint.is_empty() {
+        // Advice on several failures is said once, below the last of them.
+        let mut later = shown[at + 1..].iter();
+        if !failure.hint.is_empty() && later.all(|(_, later)| later.hint != failure.hint) {
             let hint = printable_lines(&failure.hint);
             lines.push(page.style.wrap(&format!("  {hint}"), 2));
         }

@@ -81,6 +81,7 @@ fn prompt_restarts_the_job() {
     terminal.keys("[all] kill\n");
     terminal.wait("Kill the program on ranks 0-1 (2)? (y or n) ");
     terminal.ask("y", "killed");
+    terminal.ask("[all] next", "`start` starts the job again");
     // Nothing runs, so nothing is asked.
     terminal.ask("[all] set args", "");
     let held = united(&terminal.ask("start", "at main ()"));

@@ -12,7 +12,7 @@ use sdm_session::{Class, ClassAnswer, SessionEvent};
 use sdm_view::item::{Happening, Item};
 
 use super::input::{INPUT, Piece};
-use super::job::{Launcher, Stage};
+use super::job::{Launcher, Stage, take_open};
 use super::open_commands::{OpenCommand, RunEnd};
 use super::tasks::Row;
 use super::{Break, Effect, Model, Over};
@@ -203,7 +203,7 @@ impl Model {
         };
         open.complete = true;
         if open.unattended
-            && let Some(open) = self.open.remove(id)
+            && let Some(open) = take_open(self, id)
             && (open.run_end == RunEnd::Shown || !open.gathered.failed.is_empty())
         {
             self.news.notices.conclude(now, open.gathered);

@@ -1,6 +1,7 @@
 //! The job of a session: its programs, the progress of its start, and its end.
 use std::path::Path;
 
+use sdm_core::CommandId;
 use sdm_debug::command::{AttachSpec, StartSpec, StopAt};
 use sdm_debug::event::Phase;
 use sdm_debug::{Command, FailureCode, TaskState};
@@ -13,6 +14,9 @@ use sdm_view::coalesce::join;
 
 /// Maximum number of gdb settings that are kept.
 const SETTINGS_MAX: usize = 256;
+
+/// Advice on commands that need a running program, where none is left.
+const START_AGAIN: &str = "`start` starts the job again and stops it at main; `run` starts it";
 
 /// The job that the tasks of a session belong to.
 #[derive(Debug, Default)]
@@ -296,6 +300,20 @@ impl Model {
         matches!(self.job.launcher, Launcher::Ended { .. })
             && self.all.is_subset(&self.tasks.in_state(exited))
     }
+}
+
+/// Removes a command from those in progress. Where no task is left, failures on tasks that have ended name the command
+/// that starts the job again.
+pub(crate) fn take_open(model: &mut Model, id: CommandId) -> Option<OpenCommand> {
+    let mut open = model.open.remove(id)?;
+    if model.options.interactive && model.job.can_rerun && model.tasks.live().is_empty() {
+        for (_, failure) in &mut open.gathered.failed {
+            if failure.code == FailureCode::NotRunning && failure.hint.is_empty() {
+                failure.hint = START_AGAIN.to_owned();
+            }
+        }
+    }
+    Some(open)
 }
 
 /// The name of a program's file.

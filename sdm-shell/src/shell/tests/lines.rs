@@ -1,11 +1,12 @@
 //! Tests of lines: repeated, refused and user-defined commands, questions at the prompt, and breakpoints of a set.
-use sdm_debug::reply::FrameView;
+use sdm_debug::command::StartSpec;
+use sdm_debug::reply::{FrameView, StopReason};
 use sdm_debug::{Command, EndPolicy, FailureCode, Reply};
 
 use super::fake::*;
 use super::waiting::{one_runs_on, prompt};
-use crate::shell::Options;
 use crate::shell::model::dialogue::{Confirm, Question};
+use crate::shell::{Options, Script, ScriptLine};
 
 #[test]
 fn empty_line_repeats_and_quit_asks_only_at_the_prompt() {
@@ -48,6 +49,53 @@ fn refused_run_keeps_the_task_states() {
         "{}",
         run.screen
     );
+}
+
+/// The screen after these lines, of which `continue` ends some ranks of two.
+fn after_an_end(ended: &'static str, options: Options, lines: &[&str]) -> String {
+    let respond: Responder = Box::new(move |id, to, command| {
+        let exited = Reply::Exited {
+            code: 0,
+            before_finalize: false,
+        };
+        let rank_1 = match command {
+            Command::Start(_) => return at_main(id, to),
+            Command::Continue if ended == "0-1" => return all(id, vec![class(ended, exited)]),
+            Command::Continue => {
+                let still = stop(StopReason::Interrupted, "main", 70, "  work();");
+                return all(id, vec![class("0", exited), class("1", still)]);
+            }
+            _ if ended == "0-1" => failed("1", FailureCode::NotRunning, "not running (exited 3)"),
+            _ => class("1", Reply::Value(value("7"))),
+        };
+        let rank_0 = failed("0", FailureCode::NotRunning, "not running (exited 0)");
+        all(id, vec![rank_0, rank_1])
+    });
+    let lines = lines.iter().map(|text| ScriptLine {
+        text: (*text).to_owned(),
+        origin: String::new(),
+    });
+    let lines = lines.collect();
+    let run = act((2, 100), options, respond, |shell, controls| {
+        shell.set_restart(Box::new(|_| Ok(None)));
+        shell.start(vec![(set("0-1"), StartSpec::default())]);
+        shell.run_lines(&mut Script::new(lines, controls))
+    });
+    run.screen
+}
+
+#[test]
+fn commands_after_the_programs_end_name_start_once() {
+    let hint = "  `start` starts the job again and stops it at main; `run` starts it\n";
+    let said = format!("rank 0: not running (exited 0)\nrank 1: not running (exited 3)\n{hint}");
+    let screen = after_an_end("0-1", prompt(), &["continue", "next", "break f"]);
+    assert_eq!(screen.matches(&said).count(), 2, "{screen}");
+    assert_eq!(screen.matches(hint).count(), 2, "{screen}");
+    for (ended, options) in [("0", prompt()), ("0-1", Options::default())] {
+        let screen = after_an_end(ended, options, &["continue", "print x"]);
+        let said = "rank 0: not running (exited 0)\n";
+        assert!(screen.contains(said) && !screen.contains(hint), "{screen}");
+    }
 }
 
 #[test]
