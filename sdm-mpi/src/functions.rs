@@ -223,6 +223,18 @@ pub fn waits_for(function: &str) -> Option<WaitsFor> {
     mpi_name(function).map(|name| waits_by_name(&name))
 }
 
+/// True for MPI functions that are known to wait: for other ranks, a message or another event. A caller that polls counts
+/// as not waiting.
+#[must_use]
+pub fn is_waiting(function: &str) -> bool {
+    mpi_name(function).is_some_and(|name| match waits_by_name(&name) {
+        W::All | W::Members | W::Message => true,
+        W::Poll | W::Nobody => false,
+        // Also the value of unknown functions, most of which return at once.
+        W::Other => known(&name).is_some(),
+    })
+}
+
 /// The relevant arguments of a call, with their positions from 0. Empty for unknown functions, and for those of
 /// `torch.distributed`. C, Fortran and `mpi_f08` have the same positions.
 #[must_use]

@@ -14,7 +14,7 @@ pub mod usage;
 pub use errors::{mpich_error, open_mpi_error};
 pub use functions::{
     ArgumentRole, WaitsFor, connects_programs, is_of_all, is_of_file, is_of_group, is_of_neighbors,
-    is_of_two_groups, is_of_world, is_outside, needs_all, roles, sends_from_root,
+    is_of_two_groups, is_of_world, is_outside, is_waiting, needs_all, roles, sends_from_root,
     started_collective, takes_parts, takes_requests, torch_peer, waiting_function, waits_for,
     waits_for_any_request, waits_for_requests, waits_for_several,
 };

@@ -1,4 +1,4 @@
-//! Adds the classes of an answer message to the answers that a command has got so far.
+//! Adds the classes of an answer message, or the answers to another command, to the answers that a command has got so far.
 
 use sdm_debug::{Class, ClassAnswer, Reply};
 
@@ -25,6 +25,28 @@ impl Gathered {
             ClassAnswer::Failed(failure) => join(&mut self.failed, &tasks, failure),
             ClassAnswer::Others => self.others.union_with(&tasks),
         }
+    }
+
+    /// Adds further answers to the same command, or to another one.
+    pub fn absorb(&mut self, more: Self) {
+        if self.command.is_empty() {
+            self.command = more.command;
+        }
+        self.to.union_with(&more.to);
+        for (tasks, reply) in more.ok {
+            join(&mut self.ok, &tasks, reply);
+        }
+        for (tasks, merged) in more.merged {
+            join(&mut self.merged, &tasks, merged);
+        }
+        for (tasks, failure) in more.failed {
+            join(&mut self.failed, &tasks, failure);
+        }
+        for (tasks, why) in more.missing {
+            join(&mut self.missing, &tasks, why);
+        }
+        self.others.union_with(&more.others);
+        self.lost.union_with(&more.lost);
     }
 }
 

@@ -6,13 +6,12 @@
 use std::time::Duration;
 
 use sdm_debug::event::{Phase, Stream};
-use sdm_debug::reply::{BreakpointPlace, Stop};
+use sdm_debug::reply::{BreakpointPlace, StackFrame, Stop};
 use sdm_debug::rules::{Merged, Parsed, Stacks, Stats, TotalUsage};
 use sdm_debug::{Failure, Reply, TaskState};
 use sdm_diagnose::Diagnosis;
 use sdm_idset::IdSet;
 
-use crate::coalesce::join;
 use crate::compare::Comparison;
 use crate::overview::Overview;
 use crate::profile::Profile;
@@ -249,6 +248,8 @@ pub struct RankRow {
     /// `silent` or `lost` where the task cannot be reached, `not attached` where gdb is not attached yet. None
     /// otherwise.
     pub health: Option<&'static str>,
+    /// In a report, the innermost frame of tasks that run without a gdb, at the last look. None otherwise.
+    pub place: Option<StackFrame>,
 }
 
 /// One row of `info breakpoints`.
@@ -446,28 +447,6 @@ impl Gathered {
         }
         let tree = all.tree();
         (!tasks.is_empty()).then_some(MergedStacks { tasks, tree })
-    }
-
-    /// Adds further answers to the same command, or to another one.
-    pub fn absorb(&mut self, more: Self) {
-        if self.command.is_empty() {
-            self.command = more.command;
-        }
-        self.to.union_with(&more.to);
-        for (tasks, reply) in more.ok {
-            join(&mut self.ok, &tasks, reply);
-        }
-        for (tasks, merged) in more.merged {
-            join(&mut self.merged, &tasks, merged);
-        }
-        for (tasks, failure) in more.failed {
-            join(&mut self.failed, &tasks, failure);
-        }
-        for (tasks, why) in more.missing {
-            join(&mut self.missing, &tasks, why);
-        }
-        self.others.union_with(&more.others);
-        self.lost.union_with(&more.lost);
     }
 
     /// Takes the answers that a rule has merged, with those not merged yet, as one. None if there are none.

@@ -170,6 +170,7 @@ fn board(shift: u32) -> Overview {
             state: TaskState::Stopped,
             last: None,
             health: None,
+            place: None,
         }],
         sight: Arc::new(sight),
         ..Overview::default()

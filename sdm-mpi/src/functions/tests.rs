@@ -20,6 +20,26 @@ fn functions_are_found_by_their_names() {
 }
 
 #[test]
+fn only_known_blocking_functions_count_as_waiting() {
+    let waiting = [
+        "MPI_Recv",
+        "mpi_allreduce_",
+        "MPI_Waitall",
+        "MPI_Win_lock",
+        "MPI_Neighbor_allgather",
+    ];
+    assert!(waiting.into_iter().all(is_waiting));
+    let others = [
+        "MPI_Isend",
+        "MPI_Iprobe",
+        "MPI_Wtime",
+        "MPI_Type_commit",
+        "read",
+    ];
+    assert!(!others.into_iter().any(is_waiting));
+}
+
+#[test]
 fn nonblocking_collective_maps_to_its_blocking_name() {
     let check = |function, expect: Option<&str>| {
         assert_eq!(

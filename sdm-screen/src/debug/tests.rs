@@ -37,6 +37,7 @@ fn row(tasks: &str, state: TaskState) -> RankRow {
         state,
         last: None,
         health: None,
+        place: None,
     }
 }
 

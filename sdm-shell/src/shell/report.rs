@@ -51,6 +51,7 @@ pub(super) fn set_report(
             files,
             unwritten: None,
             next: session.now(),
+            looked: IdSet::new(),
         };
     });
     write_report(session);
@@ -101,7 +102,10 @@ fn report(session: &SessionHandle) -> Report {
         let states = model.tasks.rank_rows(&model.all, &model.job.unattached);
         (model.all.clone(), states)
     });
-    session.reporting(|reporting| reporting.recorder.report(&all, states, took))
+    session.reporting(|reporting| {
+        let states = reporting.recorder.placed(states, &reporting.looked);
+        reporting.recorder.report(&all, states, took)
+    })
 }
 
 /// Takes the report and its files, to be finished when the end of the session is known. None if no report is written.
@@ -116,6 +120,8 @@ pub(super) async fn write_report_to(session: &SessionHandle, file: &str) -> Verd
     look(session, Values::Now).await;
     let files = ReportFiles::of_page(file.into(), None);
     let report = report(session);
+    // Tasks that are not held run on.
+    session.reporting(|reporting| reporting.looked = IdSet::new());
     match session.machine(|machine| files.write(&report, machine)) {
         Ok(()) => {
             let [text, json] = [&files.text, &files.json].map(printable_name);
@@ -196,6 +202,7 @@ async fn look(session: &SessionHandle, values: Values) {
     }
     let outliers = looks_at(session, few).await;
     session.reporting(|reporting| {
+        reporting.looked = snapshot.free().clone();
         reporting
             .recorder
             .look(&seen_all, stacks, crashed, outliers)

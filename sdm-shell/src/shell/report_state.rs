@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use sdm_idset::IdSet;
 use sdm_view::item::Item;
 use sdm_view::render::Names;
 use sdm_view::report::Recorder;
@@ -15,6 +16,8 @@ pub(super) struct Reporting {
     /// Files that could not be written, for one more attempt at the end. None without a failure.
     pub(super) unwritten: Option<ReportFiles>,
     pub(super) next: Instant,
+    /// Tasks whose stacks the last look has read while they ran.
+    pub(super) looked: IdSet,
 }
 
 impl Reporting {
@@ -25,6 +28,7 @@ impl Reporting {
             files: None,
             unwritten: None,
             next: now,
+            looked: IdSet::new(),
         }
     }
 

@@ -19,7 +19,7 @@ mod text;
 mod topics;
 mod values;
 
-pub(crate) use event::sentence;
+pub(crate) use event::{Sentence, sentence};
 pub use event::{exited, stopped};
 pub use label::Names;
 pub(crate) use place::stack_frame;

@@ -4,7 +4,9 @@ use sdm_diagnose::Diagnosis;
 use serde_json::{Value, json as object};
 
 use super::{End, Look, Moment, MpiError, OutputClass, Report};
+use crate::item::RankRow;
 use crate::json::{output, rank_row, set, stacks};
+use crate::render::stack_frame;
 
 /// The version of the schema, which is raised when a field changes its meaning or is removed.
 pub const VERSION: u32 = 1;
@@ -30,7 +32,7 @@ pub fn json(report: &Report) -> String {
         "end": end,
         "outcome": report.outcome(),
         "facts": facts.collect::<Vec<_>>(),
-        "states": report.states.iter().map(rank_row).collect::<Vec<_>>(),
+        "states": report.states.iter().map(state).collect::<Vec<_>>(),
         "first": report.first.as_ref().map(moment),
         "crashed": report.crashed.iter().map(look).collect::<Vec<_>>(),
         "diagnosis": report.diagnosis.as_ref().map(Diagnosis::to_json),
@@ -44,6 +46,12 @@ pub fn json(report: &Report) -> String {
         "cut": report.cut,
     });
     format!("{value:#}\n")
+}
+
+fn state(row: &RankRow) -> Value {
+    let mut fields = rank_row(row);
+    fields["place"] = row.place.as_ref().map(stack_frame).into();
+    fields
 }
 
 fn moment(moment: &Moment) -> Value {

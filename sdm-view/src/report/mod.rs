@@ -21,9 +21,10 @@ use std::time::{Duration, SystemTime};
 
 use sdm_diagnose::Diagnosis;
 use sdm_idset::{IdSet, TaskId};
+use sdm_mpi::is_waiting;
 
 use crate::item::{MergedStacks, RankRow};
-use crate::render::Names;
+use crate::render::{Names, Sentence, sentence, stack_frame};
 
 pub use html::html;
 pub use json::{VERSION, json};
@@ -189,4 +190,22 @@ impl Report {
     pub fn is_good(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.code == 0)
     }
+}
+
+/// The state of a row's tasks, and their last event or their place.
+fn state_of(row: &RankRow) -> (&'static str, Option<Sentence>) {
+    let state = row.health.unwrap_or_else(|| row.state.name());
+    let Some(place) = row.place.as_ref() else {
+        return (state, row.last.as_ref().map(sentence));
+    };
+    let state = match is_waiting(&place.function) {
+        true => "waiting",
+        false => state,
+    };
+    let at = Sentence {
+        line: format!("in {}", stack_frame(place)),
+        below: Vec::new(),
+        bad: false,
+    };
+    (state, Some(at))
 }

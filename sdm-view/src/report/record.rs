@@ -9,6 +9,7 @@ use sdm_idset::IdSet;
 use sdm_text::counted;
 
 use super::output::OutputLog;
+use super::places::placed;
 use super::{End, Fact, Look, Moment, MpiError, Report};
 use crate::item::{Gathered, Happening, Item, MergedStacks, RankRow};
 use crate::render::{Names, Style, item_lines, sentence};
@@ -280,6 +281,16 @@ impl Recorder {
             }
             self.commands.push_str(&line);
             self.commands.push('\n');
+        }
+    }
+
+    /// The rows of states, with those of running tasks divided by their places in the recorded stacks. `looked` are the
+    /// tasks whose stacks were read while they ran.
+    #[must_use]
+    pub fn placed(&self, rows: Vec<RankRow>, looked: &IdSet) -> Vec<RankRow> {
+        match &self.stacks {
+            Some(stacks) => placed(rows, &stacks.tree, looked),
+            None => rows,
         }
     }
 

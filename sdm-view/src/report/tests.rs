@@ -111,6 +111,7 @@ fn hostile() -> Report {
         state: TaskState::Stopped,
         last: Some(crash(HOSTILE)),
         health: None,
+        place: None,
     }];
     let report = recorder.report(&IdSet::all_below(8), states, at);
     Report {
@@ -391,6 +392,38 @@ fn running_session_is_reported_as_not_ended() {
     let none = Report::of_no_session(Vec::new(), 124, "no mpirun on PATH".to_owned());
     assert!(text(&none).starts_with("sdm report: no mpirun on PATH\n"));
     parsed(&html(&none));
+}
+
+#[test]
+fn running_ranks_are_shown_with_their_places() {
+    let mut recorder = Recorder::new(Vec::new(), Names::ranks());
+    let classes = vec![
+        (set("0-2"), frames(&[("main", 1), ("MPI_Recv", 44)])),
+        (set("3,5"), frames(&[("main", 1), ("compute", 7)])),
+        (set("0"), frames(&[("helper", 9)])),
+    ];
+    recorder.record(Duration::ZERO, &stacks(classes));
+    let running = RankRow {
+        program: String::new(),
+        tasks: set("0-5"),
+        state: TaskState::Running,
+        last: None,
+        health: None,
+        place: None,
+    };
+    let states = recorder.placed(vec![running], &set("0-3"));
+    let report = recorder.report(&IdSet::all_below(6), states, Duration::ZERO);
+    let screen = text(&report);
+    let states = "\n  ranks 0-2 (3): waiting in MPI_Recv () at halo.c:44\n  ranks 4-5 (2): running\n  \
+                  rank 3: running in compute () at halo.c:7\n";
+    assert!(screen.contains(states), "{screen}");
+    let cells = "<td>waiting</td><td>in MPI_Recv () at halo.c:44</td>";
+    assert!(html(&report).contains(cells), "{}", html(&report));
+    let value: Value = serde_json::from_str(&json(&report)).unwrap();
+    let rows = &value["states"];
+    assert_eq!(rows[0]["state"], "running");
+    assert_eq!(rows[0]["place"], "MPI_Recv () at halo.c:44");
+    assert!(rows[1]["place"].is_null());
 }
 
 #[test]

@@ -4,8 +4,8 @@ use sdm_debug::event::Stream;
 
 use sdm_text::{beginning, columns, counted};
 
-use super::{Look, OutputClass, Report};
-use crate::render::{Style, printable, sentence, stack_lines};
+use super::{Look, OutputClass, Report, state_of};
+use crate::render::{Style, printable, stack_lines};
 
 /// Width of the screen, in characters.
 const WIDTH: usize = 100;
@@ -78,9 +78,9 @@ fn states(report: &Report, lines: &mut Vec<String>) {
     let (shown, rest) = report.states.split_at(report.states.len().min(STATES_MAX));
     for row in shown {
         let who = report.names.label(&row.tasks, WIDTH / 3);
-        let state = row.health.unwrap_or_else(|| row.state.name());
-        let what = row.last.as_ref().map(|last| sentence(last).line);
-        let what = what.map(|what| format!(": {what}")).unwrap_or_default();
+        let (state, what) = state_of(row);
+        let between = if row.place.is_some() { " " } else { ": " };
+        let what = what.map_or_else(String::new, |what| format!("{between}{}", what.line));
         lines.push(format!("  {who}: {state}{what}"));
     }
     if !rest.is_empty() {

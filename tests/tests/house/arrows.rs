@@ -115,7 +115,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "sdm-view",
-        &["sdm-text", "sdm-idset", "sdm-debug", "sdm-diagnose"],
+        &[
+            "sdm-text",
+            "sdm-idset",
+            "sdm-debug",
+            "sdm-mpi",
+            "sdm-diagnose",
+        ],
     ),
     (
         "sdm-session",

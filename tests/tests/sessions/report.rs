@@ -216,3 +216,25 @@ fn unwritable_report_and_failed_start_are_reported() {
     assert!(page.contains("step_through"), "{page}");
     assert!(record(&place, "here.json")["end"].is_null());
 }
+
+#[test]
+fn report_of_a_hang_has_the_places_of_running_ranks() {
+    let place = Place::new();
+    let program = place.compile("work", Compiler::C);
+    let _done = Sdm::run(&place, 3)
+        .args(["--batch", "--hang-timeout", "1", "--on-timeout", "ranks"])
+        .program(&program, &["spin"])
+        .finish()
+        .code(120);
+    let report = record(&place, "report.json");
+    let states = report["states"].as_array().expect("an array");
+    let running = states.iter().filter(|row| row["state"] == "running");
+    let places: Vec<_> = running.map(|row| row["place"].as_str()).collect();
+    let is_known = |place: &Option<&str>| place.is_some_and(|at| at.contains(" at work.c:"));
+    assert!(
+        !places.is_empty() && places.iter().all(is_known),
+        "{report}"
+    );
+    let text = read(&place, "report.txt");
+    assert!(text.contains(": running in "), "{text}");
+}

@@ -235,6 +235,7 @@ impl TaskTable {
                         state: row.state.clone(),
                         last: row.last.clone(),
                         health,
+                        place: None,
                     }),
             );
         }

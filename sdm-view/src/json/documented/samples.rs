@@ -338,6 +338,7 @@ fn tables() -> Vec<Item> {
         state: TaskState::Exited(3),
         last: Some(Happening::Detached),
         health,
+        place: None,
     };
     let point = BreakRow {
         number: 1,
@@ -350,14 +351,6 @@ fn tables() -> Vec<Item> {
         places: vec![(text("solve"), text("halo.c"), 7)],
         hits: vec![(1, some())],
         commands: vec![text("silent")],
-    };
-    let differs = Difference {
-        tasks: some(),
-        count: 1,
-        of: 4,
-        path: text("[3]"),
-        reference: None,
-        value: None,
     };
     vec![
         Item::Ranks([None, Some("silent"), Some("lost")].map(rank).into()),
@@ -398,7 +391,14 @@ fn tables() -> Vec<Item> {
             reference: some(),
             value: text("1"),
             elements: 1,
-            others: vec![differs],
+            others: vec![Difference {
+                tasks: some(),
+                count: 1,
+                of: 4,
+                path: text("[3]"),
+                reference: None,
+                value: None,
+            }],
             cut: false,
         }),
     ]

@@ -5,9 +5,9 @@ use sdm_text::counted;
 
 use super::{Escaped, SET_WIDTH, put};
 use crate::item::{MergedStacks, RankRow};
-use crate::render::{printable, sentence, stack_frame};
+use crate::render::{printable, stack_frame};
 use crate::report::places::places as places_of;
-use crate::report::{Look, OutputClass, OutputLine, Report};
+use crate::report::{Look, OutputClass, OutputLine, Report, state_of};
 
 /// Maximum number of rows of the tables of folded states and of places, and of the list of findings.
 const ROWS_MAX: usize = 60;
@@ -65,7 +65,7 @@ pub(super) fn outcome(page: &mut String, report: &Report) {
 fn states(page: &mut String, report: &Report, rows: &[RankRow]) {
     page.push_str("<table class=\"states\">\n");
     for row in rows {
-        let said = row.last.as_ref().map(sentence);
+        let (state, said) = state_of(row);
         let bad = said.as_ref().is_some_and(|said| said.bad) || row.health.is_some();
         let what = said.map(|said| said.line).unwrap_or_default();
         put!(
@@ -73,7 +73,7 @@ fn states(page: &mut String, report: &Report, rows: &[RankRow]) {
             "<tr{}><td>{}</td><td>{}</td><td>{}</td></tr>\n",
             if bad { " class=\"bad\"" } else { "" },
             Escaped(&report.names.label(&row.tasks, SET_WIDTH)),
-            row.health.unwrap_or_else(|| row.state.name()),
+            state,
             Escaped(&what),
         );
     }
