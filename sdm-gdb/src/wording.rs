@@ -24,10 +24,12 @@ pub(crate) enum Wording {
     NoOperator,
     /// The program does not have the location of a breakpoint: gdb would ask whether to make it pending.
     NoSuchPlace,
+    /// The outermost frame cannot be left.
+    Outermost,
 }
 
 /// The meaning of an error, a part of its text, and the first and last major version of gdb known to print it.
-const WORDINGS: [(Wording, &str, u32, u32); 12] = [
+const WORDINGS: [(Wording, &str, u32, u32); 13] = [
     (Wording::Aborted, "Command aborted.", 7, 18),
     (
         Wording::WriteFailed,
@@ -56,6 +58,12 @@ const WORDINGS: [(Wording, &str, u32, u32); 12] = [
     (Wording::NoSuchPlace, "No symbol table is loaded", 7, 18),
     // The text has the name of a C++ or Fortran function in front, as requested.
     (Wording::NoSuchPlace, "\" not defined", 7, 18),
+    (
+        Wording::Outermost,
+        "not meaningful in the outermost frame",
+        7,
+        18,
+    ),
 ];
 
 /// The meaning of an error text; `None` if it is not known.
@@ -146,6 +154,8 @@ mod tests {
         let text = "Cannot perform pointer math on incomplete types, try casting to a known type, or void *.";
         check(text, Some(Wording::UnknownRows));
         check("Could not find operator[].", Some(Wording::NoOperator));
+        let text = "\"finish\" not meaningful in the outermost frame.";
+        check(text, Some(Wording::Outermost));
         for text in [
             "No source file named nosuch.c.",
             "No line 999 in file \"halo.c\".",

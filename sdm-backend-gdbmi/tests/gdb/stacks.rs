@@ -155,6 +155,12 @@ fn step_inside_libc_steps_the_displayed_line() {
     harness.ask(Command::Interrupt).unwrap();
     let stop = stopped(harness.answer(run));
     let (_, line) = place(&stop);
+    // A `finish` that is refused changes nothing.
+    let refused = harness.ask(Command::Finish).unwrap_err();
+    assert!(
+        refused.hint.contains("`next` leaves that function"),
+        "{refused}"
+    );
     harness.ask(stdin(1, b"y")).unwrap();
     let kind = sdm_debug::command::StepKind::Over;
     let stop = stopped(harness.ask(Command::Step { kind, count: 1 }));

@@ -11,6 +11,11 @@ use crate::action::Action;
 use crate::gdb::Gdb;
 use crate::state::activity::{OpenRun, RunKind};
 use crate::text::console_line;
+use crate::wording::{Wording, wording};
+
+/// Advice on a `finish` where the driver has selected the outermost frame, because that frame has called a runtime.
+const INSIDE_A_CALL: &str = "the selected frame is the caller of the function in which the rank has stopped: `next` \
+                             leaves that function; `frame 0` selects the innermost one for `finish`";
 
 /// Begins a run, whose end answers the command.
 pub(crate) async fn resume(gdb: Gdb, id: CommandId, command: Rc<Command>) {
@@ -28,11 +33,7 @@ async fn resume_as(gdb: &Gdb, id: CommandId, command: &Command) -> Result<(), Fa
     let run = |kind| begin_kind(gdb, id, kind);
     match command {
         Command::Step { kind, count } => begin_step(gdb, id, *kind, *count).await,
-        Command::Finish => {
-            let level = step_frame::selected(gdb).await;
-            step_frame::note(gdb, level, 1).await;
-            run(RunKind::Finish).await
-        }
+        Command::Finish => finish(gdb, id).await,
         Command::ReverseContinue => run(RunKind::Reverse).await,
         Command::ReverseStep { kind, count } => run(RunKind::ReverseStep(*kind, *count)).await,
         Command::ContinuePast { count } => {
@@ -56,6 +57,21 @@ async fn resume_as(gdb: &Gdb, id: CommandId, command: &Command) -> Result<(), Fa
         }
         _ => run(RunKind::Continue).await,
     }
+}
+
+/// Begins a `finish` of the selected frame. After a stop inside a runtime that is the frame that has called it.
+async fn finish(gdb: &Gdb, id: CommandId) -> Result<(), Failure> {
+    let level = step_frame::selected(gdb).await;
+    step_frame::note(gdb, level, 1).await;
+    let shown = gdb.get().shown_level;
+    let Err(failure) = begin_kind(gdb, id, RunKind::Finish).await else {
+        return Ok(());
+    };
+    let is_outermost = wording(&failure.text) == Some(Wording::Outermost);
+    if shown > 0 && is_outermost && step_frame::level(gdb).await == shown {
+        return Err(failure.with_hint(INSIDE_A_CALL));
+    }
+    Err(failure)
 }
 
 async fn begin_kind(gdb: &Gdb, id: CommandId, kind: RunKind) -> Result<(), Failure> {
@@ -144,20 +160,19 @@ async fn begin_now(
     let answer = gdb.send_within(line, wait);
     let token = answer.token();
     let was_stopped = gdb.get().activity.is_stopped();
-    {
-        let mut state = gdb.edit();
-        let again = match kind {
-            RunKind::To => Rc::from(line),
-            kind => Rc::from(kind.line()),
-        };
-        state.activity.open_run(OpenRun {
+    let again = match kind {
+        RunKind::To => Rc::from(line),
+        kind => Rc::from(kind.line()),
+    };
+    let shown = open(
+        gdb,
+        OpenRun {
             id,
             kind,
             token,
             again,
-        });
-        state.shown_level = 0;
-    }
+        },
+    );
     if let Err(failure) = answer.await {
         let stop_others = match gdb.edit().origin.scope_mut() {
             Some(scope) if alone => Some(scope.did_not_step()),
@@ -171,7 +186,10 @@ async fn begin_now(
         let open = state.activity.run().is_some_and(|run| run.token == token);
         if open && !begun {
             state.activity.take_run();
-            if state.activity.is_running() && was_stopped {
+            if was_stopped {
+                state.shown_level = shown;
+            }
+            if was_stopped && state.activity.is_running() {
                 state.set_task(TaskState::Stopped);
             }
             return Err(failure);
@@ -179,6 +197,13 @@ async fn begin_now(
     }
     super::uninserted_breakpoints::when_done(gdb);
     Ok(())
+}
+
+/// Opens a run, and returns the level of the frame that the stop before it has shown.
+fn open(gdb: &Gdb, run: OpenRun) -> u32 {
+    let mut state = gdb.edit();
+    state.activity.open_run(run);
+    std::mem::take(&mut state.shown_level)
 }
 
 /// Resumes the program as before, as if it had not stopped.

@@ -31,9 +31,14 @@ pub(super) async fn note_until(gdb: &Gdb, is_bare: bool) {
 
 /// The level of the selected frame; 0 if no frame has to be noted.
 pub(super) async fn selected(gdb: &Gdb) -> u32 {
-    if !may_break(gdb) {
-        return 0;
+    match may_break(gdb) {
+        true => level(gdb).await,
+        false => 0,
     }
+}
+
+/// The level of the selected frame; 0 if gdb does not tell it.
+pub(super) async fn level(gdb: &Gdb) -> u32 {
     let frame = gdb.mi("-stack-info-frame").await.unwrap_or_default();
     let level = frame.tuple("frame").and_then(|frame| frame.number("level"));
     level.unwrap_or(0)

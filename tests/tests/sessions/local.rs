@@ -162,6 +162,20 @@ fn ranks_run_crash_and_exit_side_by_side() {
 }
 
 #[test]
+fn finish_after_an_interrupt_leaves_the_shown_function() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut sdm = Sdm::run(&place, 1).talk().program(&work, &["spin"]).spawn();
+    sdm.out.wait_each(0, "0", "at main ()");
+    sdm.ask("continue &", "spinning");
+    sdm.ask("interrupt", "spin () at work.c:");
+    sdm.ask("set var leave = 1", "(sdm) ");
+    sdm.ask("finish", "rank 0: finished, main () at work.c:");
+    sdm.ask("quit", "quit");
+    let _done = sdm.finish().code(0);
+}
+
+#[test]
 fn sent_input_reaches_only_its_ranks_and_ends() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
