@@ -35,7 +35,8 @@ pub fn value(value: &Value) -> String {
         None => value.text.clone(),
         Some(BY_TEXT) => format!("{}... (only the printed part was compared)", value.text),
         Some((0, _)) => format!("{}... (gdb printed no more)", value.text),
-        Some((bytes, hash)) => format!("{}... ({bytes} bytes, hash {hash:016x})", value.text),
+        // The number of bytes is that of the memory or of gdb's text.
+        Some((_, hash)) => format!("{}... (compared by its hash {hash:016x})", value.text),
     }
 }
 
@@ -66,7 +67,7 @@ mod tests {
         for (cut, note) in [
             (
                 Some((400, 0xabc)),
-                "{1...}... (400 bytes, hash 0000000000000abc)",
+                "{1...}... (compared by its hash 0000000000000abc)",
             ),
             (Some((0, 77)), "{1...}... (gdb printed no more)"),
             (
