@@ -86,7 +86,7 @@ fn missing_packages_are_named_to_a_newcomer() {
         i32,
         &'a [&'a str],
     );
-    let cases: [Case<'_>; 9] = [
+    let cases: [Case<'_>; 10] = [
         (
             "no-rust",
             vec![],
@@ -154,6 +154,18 @@ fn missing_packages_are_named_to_a_newcomer() {
             0,
             &["nothing is missing"],
         ),
+        // The demo asks for a linker first, and says once that nothing is missing.
+        (
+            "linker",
+            [
+                &rust[..],
+                &[("dpkg-query", "echo installed"), ("apt-get", "exit 1")],
+            ]
+            .concat(),
+            "build",
+            0,
+            &[],
+        ),
     ];
     for (name, programs, what, code, parts) in cases {
         let machine = Machine::new(name, &programs);
@@ -162,5 +174,6 @@ fn missing_packages_are_named_to_a_newcomer() {
         for part in parts {
             assert!(said.contains(part), "{name}: no {part:?} in {said}");
         }
+        assert_eq!(said.is_empty(), parts.is_empty(), "{name}: {said}");
     }
 }
