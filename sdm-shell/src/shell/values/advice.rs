@@ -42,21 +42,16 @@ pub(super) async fn not_compared(
     (tasks, text): (&IdSet, &str),
 ) -> Option<String> {
     let parts = compare::numeric_parts(text);
-    let is_pointed = |part: &NumericPart| !matches!(part, NumericPart::Numbers(_));
     let may_be_code = |part: &NumericPart| !matches!(part, NumericPart::Pointer(_));
     let is_unsure = parts.iter().all(may_be_code);
-    let numbers = tried(
+    let part = tried(
         session,
         said,
         (tasks, expression),
-        parts.clone(),
-        is_pointed,
+        parts,
+        WantedParts::Target,
     )
     .await;
-    let part = match numbers {
-        Some(part) => Some(part),
-        None => structure(session, said, (tasks, expression), &parts).await,
-    };
     if is_unsure && part.is_none() {
         return None;
     }
@@ -66,29 +61,6 @@ pub(super) async fn not_compared(
     Some(format!(
         "`{expression}` has equal addresses; the memory at the address was not compared{how}"
     ))
-}
-
-/// An expression for the first structure that a pointer in these parts points to.
-async fn structure(
-    session: &SessionHandle,
-    said: &Invocation<'_>,
-    (tasks, expression): (&IdSet, &str),
-    parts: &[NumericPart],
-) -> Option<String> {
-    let one = tasks.first().map(IdSet::single)?;
-    for part in parts.iter().take(TRIES_MAX) {
-        let (NumericPart::Pointer(path) | NumericPart::Named(path)) = part else {
-            continue;
-        };
-        let path = fortran::path_in(session, said, expression, (&one, path)).await;
-        let object = format!("*{}{path}", grouped(expression));
-        let text = printed(session, said.line, &one, format!("output {object}")).await;
-        // gdb prints the type of a function in braces, and its address behind them.
-        if text.is_some_and(|text| text.trim_end().ends_with('}')) {
-            return Some(object);
-        }
-    }
-    None
 }
 
 /// An expression for numbers in a value, which gdb can evaluate.
@@ -102,8 +74,14 @@ async fn numbers_in(
         return Some(format!("{}{FIRST_TEN}", grouped(expression)));
     }
     let parts = compare::numeric_parts(text);
-    let is_part = |part: &NumericPart| *part != NumericPart::Numbers(String::new());
-    tried(session, said, (tasks, expression), parts, is_part).await
+    tried(
+        session,
+        said,
+        (tasks, expression),
+        parts,
+        WantedParts::Numbers,
+    )
+    .await
 }
 
 /// True for a `std::unique_ptr` of an array, whose length C++ does not keep.
@@ -111,15 +89,29 @@ pub(super) fn is_owned_array(text: &str) -> bool {
     text.contains("[]> = {get() = <not followed>}")
 }
 
-/// The first of the wanted parts in which gdb finds numbers.
+/// The parts of a value that are looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WantedParts {
+    /// Parts with numbers.
+    Numbers,
+    /// The targets of pointers: numbers, or else a structure.
+    Target,
+}
+
+/// An expression for the first of the wanted parts that gdb finds.
 async fn tried(
     session: &SessionHandle,
     said: &Invocation<'_>,
     (tasks, expression): (&IdSet, &str),
     parts: Vec<NumericPart>,
-    is_wanted: impl Fn(&NumericPart) -> bool,
+    wanted: WantedParts,
 ) -> Option<String> {
     let one = tasks.first().map(IdSet::single)?;
+    let is_wanted = |part: &NumericPart| match part {
+        NumericPart::Numbers(path) => wanted == WantedParts::Numbers && !path.is_empty(),
+        NumericPart::Pointer(_) | NumericPart::Named(_) => true,
+    };
+    let mut structure = None;
     for part in parts.into_iter().filter(is_wanted).take(TRIES_MAX) {
         let (path, first, all) = match &part {
             NumericPart::Pointer(path) | NumericPart::Named(path) => (path, "[0]", FIRST_TEN),
@@ -134,6 +126,12 @@ async fn tried(
         if is_number || NumberArray::is_begun(&text) {
             return Some(format!("{named}{all}"));
         }
+        if wanted == WantedParts::Target && structure.is_none() {
+            let text = printed(session, said.line, &one, format!("output *{named}")).await;
+            // gdb prints the type of a function in braces, and its address behind them.
+            let is_structure = text.is_some_and(|text| text.trim_end().ends_with('}'));
+            structure = is_structure.then(|| format!("*{named}"));
+        }
     }
-    None
+    structure
 }
