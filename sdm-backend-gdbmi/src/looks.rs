@@ -13,10 +13,9 @@ use sdm_debug::{BackendOutput, Command, Event, Failure, FailureCode, InterestCha
 use sdm_idset::{IdSet, TaskId};
 use sdm_inspect::looker::{Answer, LookedProbe, Looker, Question, View};
 use sdm_inspect::snapshot::Refusal;
-use sdm_inspect::stack::ProcessStacks;
 use sdm_system::proc::{self, State};
 
-use sdm_gdb::{fold_looked, has_python};
+use sdm_gdb::fold_looked;
 
 use crate::host::memory_of;
 use crate::samples::{SampleHistory, Sampling};
@@ -157,7 +156,11 @@ impl Looks {
         let halted = shown.filter(is_halted).collect();
         let question = match (spec.probe, times) {
             (Some(probe), _) => Question::Probe(probe, self.fold.clone()),
-            (None, Some((span, period))) => Question::Samples { span, period },
+            (None, Some((span, period))) => Question::Samples {
+                span,
+                period,
+                woven: (!spec.full).then(|| self.fold.clone()),
+            },
             (None, None) if spec.full => Question::Stacks,
             (None, None) => Question::Woven(self.fold.clone()),
         };
@@ -274,20 +277,19 @@ impl Looks {
                     }
                     Ok(Reply::Probe(probe))
                 }
-                Ok(View::Woven(stacks)) => Ok(Reply::Stacks(stacks)),
+                Ok(View::Woven { stacks, stood }) => {
+                    Ok(asked.add(task, stacks, stood, &mut self.seen))
+                }
                 Ok(View::Stacks(stacks)) => {
                     let stood = stacks.stood;
-                    let folded = folded(stacks, &self.fold, asked.full);
-                    if let (Some(sampling), Ok(stacks)) = (&mut asked.sampling, &folded) {
-                        sampling.add(task, stacks.clone(), stood, &mut self.seen);
-                        if !answer.is_last {
-                            continue;
-                        }
-                    }
-                    folded.map(Reply::Stacks)
+                    let folded = fold_looked(stacks, &self.fold, asked.full);
+                    Ok(asked.add(task, folded, stood, &mut self.seen))
                 }
                 Err(refusal) => Err(failure(&refusal)),
             };
+            if asked.sampling.is_some() && !answer.is_last {
+                continue;
+            }
             let result = match asked.halted.contains(&answer.pid) {
                 true => halted_apart(result),
                 false => result,
@@ -309,6 +311,20 @@ impl Looks {
 }
 
 impl OpenLook {
+    /// The reply with these stacks. They are added to the samples, if the command takes samples.
+    fn add(
+        &mut self,
+        task: TaskId,
+        stacks: TaskStacks,
+        stood: Duration,
+        seen: &mut SampleHistory,
+    ) -> Reply {
+        if let Some(sampling) = &mut self.sampling {
+            sampling.add(task, stacks.clone(), stood, seen);
+        }
+        Reply::Stacks(stacks)
+    }
+
     /// The final answer of a task: its samples, even if a later sample failed. Without a sample it is `result`.
     fn last(&mut self, task: TaskId, result: Result<Reply, Failure>) -> Result<Reply, Failure> {
         let samples = self.sampling.as_mut().and_then(|it| it.take(task));
@@ -322,16 +338,6 @@ fn halted_apart(mut result: Result<Reply, Failure>) -> Result<Reply, Failure> {
         mark_halted(stacks);
     }
     result
-}
-
-/// The stacks of a process in the form of a reply. Stacks with Python frames are refused unless `full` is set.
-fn folded(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Result<TaskStacks, Failure> {
-    if !full && has_python(&stacks) {
-        return Err(unsupported(
-            "the stack has Python frames, which are shown with --full only",
-        ));
-    }
-    Ok(fold_looked(stacks, rules, full))
 }
 
 /// The pid that a request names for a task.

@@ -60,7 +60,7 @@ pub use host::{Host, KernelThread, NewCore};
 pub use interrupt_gate::{AbandonedCommand, InterruptGate, split, withdrawn};
 pub use ops::attach::AttachTarget;
 pub use ops::core_file::CoreFile;
-pub use ops::native_stacks::{fold_looked, has_python, raw_frame, shown_count, unknown_caller};
+pub use ops::native_stacks::{fold_looked, raw_frame, shown_count, unknown_caller};
 pub use ops::start::StartInput;
 pub use state::breakpoints::SavedBreakpoint;
 pub use state::last_probe::SavedProbe;

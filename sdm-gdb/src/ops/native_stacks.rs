@@ -2,7 +2,6 @@
 
 use sdm_debug::fold::{FoldRules, RawFrame, RawThread, STOPPED, fold_task};
 use sdm_debug::reply::TaskStacks;
-use sdm_inspect::python::is_evaluation;
 use sdm_inspect::stack::{ProcessStacks, StackFrame};
 
 use super::frames::{FRAMES_MAX, is_fortran};
@@ -31,12 +30,6 @@ pub fn fold_looked(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Task
     });
     let threads: Vec<RawThread> = threads.collect();
     fold_task(&threads, rules, full)
-}
-
-/// True if a process runs Python functions.
-pub fn has_python(stacks: &ProcessStacks) -> bool {
-    let mut frames = stacks.threads.iter().flat_map(|thread| &thread.frames);
-    frames.any(|frame| frame.function.as_deref().is_some_and(is_evaluation))
 }
 
 /// The reason for a stack that was not read to its end; `None` for a whole stack.

@@ -42,6 +42,8 @@ pub enum Question {
         span: Duration,
         /// Time from one sample to the next.
         period: Duration,
+        /// Rules to fold the stacks of an interpreter, as by [`Question::Woven`]. `None` for the stacks as they are.
+        woven: Option<FoldRules>,
     },
     /// A probe of each process; the rules name the frames of runtimes.
     Probe(ProbeSpec, FoldRules),
@@ -68,7 +70,12 @@ pub enum View {
     /// The stacks.
     Stacks(ProcessStacks),
     /// The folded stacks with an interpreter's functions: see [`Question::Woven`].
-    Woven(TaskStacks),
+    Woven {
+        /// The stacks.
+        stacks: TaskStacks,
+        /// Time that the process was stopped for them.
+        stood: Duration,
+    },
     /// The stacks, changes and waits of one process for a diagnosis: see [`Question::Probe`].
     Probe(LookedProbe),
 }
@@ -142,6 +149,7 @@ mod tests {
             question: Question::Samples {
                 span: Duration::ZERO,
                 period: Duration::from_millis(100),
+                woven: None,
             },
         };
         let bytes = [frame(&ask(1)).unwrap(), frame(&ask(2)).unwrap()].concat();

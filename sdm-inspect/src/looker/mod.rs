@@ -94,8 +94,13 @@ fn serve(of_system: bool, prober: &mut dyn Prober) -> io::Result<()> {
     loop {
         while let Some(ask) = frames.take::<LookRequest>()? {
             match &ask.question {
-                Question::Samples { span, period } => {
-                    sample(&mut inspector, &ask, (*span, *period), &mut to)?;
+                Question::Samples {
+                    span,
+                    period,
+                    woven,
+                } => {
+                    let view = |it: &Inspection| view(prober, it, woven.as_ref());
+                    sample(&mut inspector, &ask, (*span, *period), view, &mut to)?;
                 }
                 _ => {
                     let seen = answer(&mut inspector, prober, &ask);
@@ -124,17 +129,29 @@ fn answer(
     match &ask.question {
         Question::Probe(spec, rules) => still(inspector, prober, &ask.pids, (*spec, rules)),
         Question::Woven(rules) => {
-            let mut weave = |inspection: &Inspection| match prober.woven(inspection, rules) {
-                Some(woven) => woven.map(View::Woven).map_err(refusal),
-                None => Ok(View::Stacks(inspection.to_stacks())),
-            };
             let found = inspector.inspect(&ask.pids, true, PATIENCE).into_iter();
-            found.map(|it| it.and_then(|it| weave(&it))).collect()
+            found.map(|it| view(prober, &it?, Some(rules))).collect()
         }
         Question::Stacks | Question::Samples { .. } => {
             let stacks = inspector.stacks(&ask.pids, PATIENCE).into_iter();
             stacks.map(|it| it.map(View::Stacks)).collect()
         }
+    }
+}
+
+/// The stacks of an inspection: with rules and an interpreter, with its functions.
+fn view(
+    prober: &mut dyn Prober,
+    inspection: &Inspection,
+    rules: Option<&FoldRules>,
+) -> Result<View, Refusal> {
+    match rules.and_then(|rules| prober.woven(inspection, rules)) {
+        Some(woven) => {
+            let stood = inspection.stood();
+            let view = |stacks| View::Woven { stacks, stood };
+            woven.map(view).map_err(refusal)
+        }
+        None => Ok(View::Stacks(inspection.to_stacks())),
     }
 }
 
@@ -144,13 +161,16 @@ fn sample(
     inspector: &mut Inspector,
     ask: &LookRequest,
     (span, period): (Duration, Duration),
+    mut view: impl FnMut(&Inspection) -> Result<View, Refusal>,
     to: &mut File,
 ) -> io::Result<()> {
     let began = Instant::now();
     let mut spaces = inspector.open(&ask.pids);
+    spaces.reads_python = matches!(ask.question, Question::Samples { woven: Some(_), .. });
     let mut next = began;
     loop {
-        let looked = inspector.look(&mut spaces, PATIENCE);
+        let looked = inspector.inspect_open(&mut spaces, PATIENCE).into_iter();
+        let seen = looked.map(|it| view(&it?)).collect();
         let now = Instant::now();
         while next <= now && !period.is_zero() {
             next += period;
@@ -160,7 +180,6 @@ fn sample(
             // If the client continues the sampling at once, the next sample is due then.
             wait_until(next);
         }
-        let seen = looked.into_iter().map(|it| it.map(View::Stacks)).collect();
         tell(ask, seen, |seen| is_over || seen.is_err(), to)?;
         if is_over {
             return Ok(());

@@ -43,7 +43,7 @@ impl Inspection {
     }
 
     /// Time that the process was stopped for the snapshot.
-    pub(super) fn stood(&self) -> Duration {
+    pub(crate) fn stood(&self) -> Duration {
         self.snapshot.stood
     }
 

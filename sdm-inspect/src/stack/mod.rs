@@ -34,7 +34,7 @@ pub struct Spaces {
     /// True until the first snapshot is taken.
     is_new: bool,
     /// True if the functions of an interpreter are read too.
-    reads_python: bool,
+    pub(crate) reads_python: bool,
 }
 
 impl Inspector {
@@ -91,7 +91,8 @@ impl Inspector {
             .collect()
     }
 
-    fn inspect_open(
+    /// Inspects processes whose files are already open. Each process has the time `patience` to stop.
+    pub(crate) fn inspect_open(
         &mut self,
         spaces: &mut Spaces,
         patience: Duration,

@@ -54,6 +54,20 @@ fn computing_python_program_is_shown_without_gdb() {
     assert!(!done.united().contains("_PyEval"), "{done}");
 }
 
+#[test]
+fn profile_of_a_python_program_shows_its_functions() {
+    let text = "def spins():\n    n = 0\n    print('begun', flush=True)\n    while True:\n        n += 1\nspins()\n";
+    let python = computing(text);
+    let pid = python.pid();
+    for verb in ["profile", "stacks"] {
+        let words = ["--pids", &pid, "--gdb", "/no/gdb", "--for", "1"];
+        let place = Place::new();
+        let done = Sdm::new(&place, verb).args(words).finish().code(0);
+        assert!(done.out.contains("spins () at <string>:"), "{done}");
+        assert!(!done.united().contains("_PyEval"), "{done}");
+    }
+}
+
 /// The program's function computes, and the module that called it stays at one line.
 #[test]
 fn function_of_a_computing_python_program_is_diagnosed() {
