@@ -200,7 +200,11 @@ fn hangs_of_python_are_diagnosed() {
             "whose other end no other process has open since a child ended",
             blamed,
         ),
-        ("server", "for data from a local socket: process ", held_up),
+        (
+            "server",
+            "for data from a local socket; the wait depends on process",
+            held_up,
+        ),
     ] {
         let place = Place::new();
         let mut sdm = Sdm::run(&place, 4)
