@@ -72,7 +72,7 @@ fn completion(function: &Prototype) -> Option<(String, String)> {
     // Without a status of its own, a call gets one: it names the sender.
     let last = *all.last()?;
     let one = |condition: &str| {
-        let before = format!("uint64_t old = HANDLE(*{});\n{}", all[0], own_status(last));
+        let before = old_request(all[0], last);
         let behind = format!("{condition}completed(&call, old, *{}, {last});\n", all[0]);
         (before, behind)
     };
@@ -80,7 +80,8 @@ fn completion(function: &Prototype) -> Option<(String, String)> {
         let (count, array) = (all[0], all[1]);
         let before = format!(
             "uint64_t few[64], *old = {count} <= 64 ? few : malloc({count} * sizeof *old);\n\
-             for (int i = 0; old && i < {count}; i++) old[i] = HANDLE({array}[i]);\n{}",
+             for (int i = 0; old && i < {count}; i++) old[i] = HANDLE({array}[i]);\n\
+             call.requests = old; call.request_count = old ? {count} : 0;\n{}",
             match last {
                 "status" => own_status(last),
                 _ => own_statuses(last, count),
@@ -137,6 +138,15 @@ fn completion(function: &Prototype) -> Option<(String, String)> {
         )),
         _ => return None,
     })
+}
+
+/// The C statements that keep the request that a call completes, and its status.
+fn old_request(request: &str, status: &str) -> String {
+    let own = own_status(status);
+    format!(
+        "uint64_t old = HANDLE(*{request}); call.requests = &old; call.request_count = 1;\n{own}\
+         if ({status}) {{ {status}->MPI_SOURCE = {status}->MPI_TAG = MPI_UNDEFINED; call.taken.status = {status}; }}\n"
+    )
 }
 
 /// The C statements that give a call a status of its own if the program passes `MPI_STATUS_IGNORE`.

@@ -88,10 +88,7 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
     }
     let mut done = "!rc";
     if has("source") && has("status") {
-        let tag = if has("recvtag") { "recvtag" } else { "tag" };
-        first.push_str(&format!(
-            "status->MPI_SOURCE = source; status->MPI_TAG = {tag};\n"
-        ));
+        first.push_str(&taken(function));
         done = "!rc || is_truncated(rc)";
     }
     if name.to_ascii_lowercase().contains("ssend") {
@@ -101,6 +98,19 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
         first.push_str("call.is_ready = 1;\n");
     }
     (first, format!("if ({done}) {what};\n"))
+}
+
+/// The C statements that record what a call receives, before it.
+fn taken(function: &Prototype) -> String {
+    let has = |wanted: &str| function.names().any(|it| it == wanted);
+    let tag = if has("recvtag") { "recvtag" } else { "tag" };
+    let elements = match has("recvcount") {
+        true => "recvtype, recvcount",
+        false => "datatype, count",
+    };
+    format!(
+        "status->MPI_SOURCE = source; status->MPI_TAG = {tag}; call.taken = (struct taken){{status, {elements}, source, {tag}}};\n"
+    )
 }
 
 /// The C statements before and after a call. The call is a matched probe, a receive of the probed message, or one that

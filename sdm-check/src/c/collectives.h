@@ -6,9 +6,10 @@ enum { SEQUENCES_MAX = 4096, GROUPS_MAX = 1024, STEPS_MAX = 16384, DIFFERENT_MAX
 /* Arguments that all ranks give to a call alike: the first numbers of all. */
 enum alike { NOTHING_ALIKE, RECVCOUNTS, DIMENSIONS, EDGES, ACCESS, BYTES, OFFSET, ATOMICITY, ASSERTION, VIEW, HIGH, AMOUNTS, KEPT, FIRST_MAX = 6 };
 struct parts { uint64_t hash; int64_t first[FIRST_MAX]; int32_t count; uint8_t what; };
-/* `operator` is where the function of an operator of the program's own is: its file in the upper half. */
-struct step { struct signature signature; struct parts parts; uint64_t site, bytes, hash, operator; uint16_t function; uint8_t reduction; int32_t root; };
-struct sequence { uint64_t name, count, hash; struct step *steps; uint32_t kept, room; const char *is_of; int is_told; };
+/* `operator` is where the function of an operator of the program's own is: its file in the upper half. `told` is the error that this rank
+ * has told at the call. A rank is `is_apart` once it has made another operation than others: its later calls are not theirs. */
+struct step { struct signature signature; struct parts parts; uint64_t site, bytes, hash, operator; uint16_t function; uint8_t reduction, told; int32_t root; };
+struct sequence { uint64_t name, count, hash; struct step *steps; uint32_t kept, room; const char *article, *is_of; int is_apart; };
 
 static struct sequence *sequences[SEQUENCES_MAX];
 static int sequence_count;
@@ -31,6 +32,7 @@ static uint32_t new_sequence(enum kind kind, uint64_t name)
         return 0;
     }
     it->name = it->hash = name;
+    it->article = "a ";
     it->is_of = KINDS[kind];
     sequences[sequence_count++] = it;
     return sequence_count;
@@ -40,6 +42,14 @@ static struct sequence *sequence_of(enum kind kind, uint64_t handle)
 {
     uint32_t number = kind == COMMUNICATOR && handle == HANDLE(MPI_COMM_WORLD) ? 1 : look_up(kind, handle).sequence;
     return number && own_world != MPI_COMM_NULL ? sequences[number - 1] : NULL;
+}
+
+static struct sequence *sequence_named(uint64_t name)
+{
+    for (int i = 0; i < sequence_count; i++)
+        if (sequences[i]->name == name)
+            return sequences[i];
+    return NULL;
 }
 
 static int reduction_of(MPI_Op op)
@@ -94,7 +104,8 @@ static void end_live(void)
 }
 
 struct said { struct step step; int32_t is_member, has; };
-struct verdict { int32_t number; char text[300]; };
+/* `is_last`: calls behind it cannot be compared. */
+struct verdict { int32_t number, is_last; char text[300]; };
 
 static const char *function_name(unsigned number)
 {
@@ -174,9 +185,14 @@ static void compare_live(struct call *call, struct sequence *own, const struct s
     char one[128], other[128];
     describe_step(step, wrong, one, sizeof one);
     describe_step(&copy.step, wrong, other, sizeof other);
-    own->is_told = 1;
+    own->is_apart |= wrong == COLLECTIVES;
+    pthread_mutex_lock(&sequences_lock);
+    /* Without a call that was counted this is more than any. */
+    if (number % BETWEEN - 1 < own->kept)
+        own->steps[number % BETWEEN - 1].told = wrong - COLLECTIVES + 1;
+    pthread_mutex_unlock(&sequences_lock);
     int is_first = own_rank < copy.rank;
-    report(call, wrong, NULL, "collective call %llu of a %s: ranks differ: %s at %d; %s at %d", (unsigned long long)number % BETWEEN, own->is_of,
+    report(call, wrong, NULL, "collective call %llu of %s%s: ranks differ: %s at %d; %s at %d", (unsigned long long)number % BETWEEN, own->article, own->is_of,
            is_first ? one : other, is_first ? own_rank : copy.rank, is_first ? other : one, is_first ? copy.rank : own_rank);
 }
 
@@ -307,6 +323,13 @@ static void check_sides(struct call *call, int number, const char *format, long 
     report(call, number, NULL, format, one, other);
 }
 
+/* What a rank has called so far, and then this. */
+static uint64_t hash_step(uint64_t hash, const struct step *it)
+{
+    hash = mix(mix(mix(hash, it->bytes), (uint64_t)it->function << 32 | (uint32_t)it->root), it->reduction);
+    return mix(mix(mix(hash, it->signature.is_known ? it->signature.hash : 0), it->parts.hash), (uint32_t)it->operator);
+}
+
 /* The program makes a collective call. */
 static void collective(struct call *call, int function, struct sequence *it, int root, MPI_Op op, long long count, MPI_Datatype type,
                        struct parts parts)
@@ -318,9 +341,7 @@ static void collective(struct call *call, int function, struct sequence *it, int
     if (step.reduction == OTHER_REDUCTION)
         step.operator = look_up(OPERATOR, HANDLE(op)).hash;
     pthread_mutex_lock(&sequences_lock);
-    it->hash = mix(mix(mix(it->hash, step.bytes), (uint64_t)function << 32 | (uint32_t)root), step.reduction);
-    it->hash = mix(mix(mix(it->hash, step.signature.is_known ? step.signature.hash : 0), parts.hash), (uint32_t)step.operator);
-    step.hash = it->hash;
+    step.hash = it->hash = hash_step(it->hash, &step);
     it->count++;
     if (it->kept == it->room && it->room < STEPS_MAX) {
         uint32_t room = it->room ? 2 * it->room : 64;
@@ -334,7 +355,7 @@ static void collective(struct call *call, int function, struct sequence *it, int
         it->steps[it->kept++] = step;
     uint64_t number = it->count;
     pthread_mutex_unlock(&sequences_lock);
-    if (!it->is_told)
+    if (!it->is_apart)
         compare_live(call, it, &step, number);
 }
 
@@ -444,7 +465,7 @@ static void between(struct call *call, int function, MPI_Comm comm, int root, lo
 {
     struct sequence *it = sequence_of(COMMUNICATOR, HANDLE(comm));
     int world = root == MPI_ROOT ? own_rank : root >= 0 && root < group_size(comm) ? world_rank(comm, 1, root) : -1;
-    if (!it || it->is_told || root == MPI_PROC_NULL)
+    if (!it || it->is_apart || root == MPI_PROC_NULL)
         return;
     struct step step = {.bytes = bytes_of(count, type), .function = function, .root = world, .signature = signature_of(count, type)};
     compare_live(call, it, &step, it->count + BETWEEN);
@@ -455,7 +476,7 @@ static void pre_Intercomm_merge(struct call *call, MPI_Comm comm, int high, MPI_
 {
     struct sequence *it = comm != MPI_COMM_NULL && is_inter(comm) ? sequence_of(COMMUNICATOR, HANDLE(comm)) : NULL;
     (void)made;
-    if (!it || it->is_told)
+    if (!it || it->is_apart)
         return;
     struct step step = {.parts = more_value((struct parts){.what = HIGH}, high != 0)};
     while (step.function < sizeof FUNCTIONS / sizeof *FUNCTIONS && strcmp(FUNCTIONS[step.function], call->name))
@@ -465,7 +486,10 @@ static void pre_Intercomm_merge(struct call *call, MPI_Comm comm, int high, MPI_
 
 static void begin_sequences(void)
 {
-    new_sequence(COMMUNICATOR, 1);
+    if (new_sequence(COMMUNICATOR, 1)) {
+        sequences[0]->article = "";
+        sequences[0]->is_of = "MPI_COMM_WORLD";
+    }
     if (PMPI_Comm_dup(MPI_COMM_WORLD, &own_world) != MPI_SUCCESS)
         return;
     PMPI_Comm_set_errhandler(own_world, MPI_ERRORS_RETURN);

@@ -111,6 +111,35 @@ static void tell_unready(struct call *call, const struct stream *own, const stru
     }
 }
 
+/* How many edges a call has made, which is given by its number. */
+static uint64_t edges_of(const struct message *runs, int count, uint64_t number)
+{
+    uint64_t found = 0;
+    for (int i = 0; i < count; i++)
+        found += runs[i].bytes == number ? runs[i].count : 0;
+    return found;
+}
+
+/* Holds the edges of each call against those of the other side. Calls whose edges were not kept are left out, and ranks whose calls are
+ * out of step: their numbers say nothing. */
+static void compare_edges(struct call *call, const struct stream *own, const struct parcel *head, const struct message *theirs)
+{
+    const struct sequence *named = sequence_named(own->comm);
+    int kept = head ? head->kept : 0;
+    uint64_t last = !head || !head->is_broken ? UINT64_MAX : kept ? theirs[kept - 1].bytes : 0;
+    for (int i = 0; named && !named->is_apart && i < own->kept && own->runs[i].bytes <= last; i++) {
+        const struct message *it = &own->runs[i];
+        const char *name = function_name(it->function);
+        void *place = (void *)(uintptr_t)it->site;
+        if (it->count <= edges_of(theirs, kept, it->bytes))
+            continue;
+        if (!strcmp(name, "MPI_Comm_create"))
+            report(call, COLLECTIVES + 5, place, "%s at {%p} has a group with %d, whose group is without this rank", name, place, own->peer);
+        else
+            report(call, COLLECTIVES + 5, place, "%s at {%p} has an edge %s %d that %d does not have", name, place, own->is_receive ? "from" : "to", own->peer, own->peer);
+    }
+}
+
 /* Holds a list against that of the other side; `theirs` is none where there is no list. */
 static void compare_stream(struct call *call, const struct stream *own, const struct parcel *head, const struct message *theirs)
 {
@@ -129,22 +158,16 @@ static void compare_stream(struct call *call, const struct stream *own, const st
         if (other_end <= end)
             j++, right = other_end;
     }
-    if (own->total <= total || own->tag == IS_PAIR || (own->is_receive && own->tag != IS_EDGE))
+    if (own->total <= total || own->tag == IS_PAIR || own->is_receive)
         return;
     uint64_t before = 0;
     for (int i = 0; i < own->kept; i++) {
         void *place = (void *)(uintptr_t)own->runs[i].site;
         before += own->runs[i].count;
-        if (before > total && own->tag == IS_EDGE) {
-            const char *name = function_name(own->runs[i].function);
-            if (!strcmp(name, "MPI_Comm_create"))
-                report(call, COLLECTIVES + 5, place, "%s at {%p} has a group with %d, whose group is without this rank", name, place, own->peer);
-            else
-                report(call, COLLECTIVES + 5, place, "%s at {%p} has an edge %s %d that %d does not have", name, place, own->is_receive ? "from" : "to", own->peer, own->peer);
-            return;
-        }
         if (before > total && !own->is_broken) {
-            report(call, LOST, place, "the message of %s at {%p}, to %d with tag %d, was never received", function_name(own->runs[i].function), place, own->peer, own->tag);
+            char elements[80];
+            name_signature(own->runs[i].signature, own->runs[i].bytes, elements, sizeof elements);
+            report(call, LOST, place, "%s of %s at {%p}, to %d with tag %d, was never received", function_name(own->runs[i].function), elements, place, own->peer, own->tag);
             return;
         }
     }
@@ -174,7 +197,7 @@ static void compare_with(struct call *call, int world, const char *got, size_t l
             if (theirs && (copy = malloc(head.kept * sizeof *copy + 1)))
                 memcpy(copy, theirs, head.kept * sizeof *copy);
             if (!theirs || copy)
-                compare_stream(call, own, theirs ? &head : NULL, copy);
+                (own->tag == IS_EDGE ? compare_edges : compare_stream)(call, own, theirs ? &head : NULL, copy);
             free(copy);
         }
 }

@@ -20,6 +20,10 @@
 enum caller { UNKNOWN, USER, BINDING, INTERNAL };
 enum kind { COMMUNICATOR, DATATYPE, GROUP, WINDOW, FILE_HANDLE, OPERATOR, INFO, REQUEST, ERROR_HANDLER, KEY, MATCHED };
 
+/* What a call receives: from whom, and as what; the type is null where a request knows it. `status` is where MPI says whose message it was;
+ * null for calls that receive nothing. */
+struct taken { const MPI_Status *status; MPI_Datatype type; long long count; int source, tag; };
+
 /* One call of the program's. */
 struct call {
     const char *name;
@@ -31,6 +35,10 @@ struct call {
     int is_prepared;
     /* A receive: when it began. */
     uint64_t time;
+    struct taken taken;
+    /* The requests that it waits for. */
+    const uint64_t *requests;
+    int request_count;
 };
 
 /* Numbers of a call: they are wider in the functions for large counts. */
@@ -209,6 +217,8 @@ static inline int enter(struct call *call, const char *name, int is_profiling, v
     call->from = from;
     call->is_told = call->is_ready = call->is_ignored = call->is_prepared = 0;
     call->time = 0;
+    call->taken = (struct taken){.type = MPI_DATATYPE_NULL, .source = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG};
+    call->request_count = 0;
     call->caller = caller_of(from);
     if (call->caller == INTERNAL) {
         /* None of MPI's, that has such a name: what it sends and receives is not seen. */

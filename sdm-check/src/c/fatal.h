@@ -2,6 +2,56 @@
  * ends it. */
 static MPI_Errhandler own_comm_handler, own_window_handler;
 
+/* The receives that a call waits for are all of one place: one of them. */
+static struct open only_receive(const struct call *call)
+{
+    struct open found = {0};
+    int are_others = 0;
+    pthread_mutex_lock(&open_lock);
+    for (int i = 0; i < call->request_count; i++)
+        for (int j = 0; j < open_count; j++) {
+            const struct open *it = &open_requests[j];
+            if (it->request != call->requests[i] || !it->is_receive)
+                continue;
+            are_others |= found.maker && (found.site != it->site || found.maker != it->maker);
+            found = *it;
+        }
+    pthread_mutex_unlock(&open_lock);
+    return are_others ? (struct open){0} : found;
+}
+
+/* A message is too long; how long, some MPIs say in their text. */
+static void tell_truncated(struct call *call, const char *said)
+{
+    const struct taken *it = &call->taken;
+    unsigned long long bytes = 0;
+    int source = it->source, tag = it->tag;
+    char sent[64] = "", from[64] = "", elements[80];
+    const char *sizes = strstr(said, " bytes received but buffer size is");
+    while (sizes && sizes > said && sizes[-1] >= '0' && sizes[-1] <= '9')
+        sizes--;
+    if (sizes && sscanf(sizes, "%llu", &bytes) == 1)
+        snprintf(sent, sizeof sent, " of %llu bytes", bytes);
+    if (it->status) {
+        source = source == MPI_ANY_SOURCE ? it->status->MPI_SOURCE : source;
+        tag = tag == MPI_ANY_TAG ? it->status->MPI_TAG : tag;
+    }
+    if (it->status && source >= 0 && tag >= 0)
+        snprintf(from, sizeof from, " from %d with tag %d", source, tag);
+    struct open open = only_receive(call);
+    if (it->status && it->type != MPI_DATATYPE_NULL) {
+        struct signature own = signature_of(it->count, it->type);
+        bytes = bytes_of(it->count, it->type);
+        name_signature(own, bytes, elements, sizeof elements);
+        report(call, TRUNCATED, NULL, own.is_known && own.elements ? "the message%s%s is longer than the receive buffer: %s, %llu bytes" : "the message%s%s is longer than the receive buffer: %s",
+               sent, from, elements, bytes);
+    } else if (open.maker) {
+        snprintf(elements, sizeof elements, ": %td bytes", open.memory.end - open.memory.start);
+        report(call, TRUNCATED, open.site, "the message%s%s is longer than the receive buffer of %s at {%p}%s", sent, from, open.maker, open.site, open.memory.layout ? "" : elements);
+    } else
+        report(call, TRUNCATED, NULL, "a message%s%s is longer than what receives it", sent, from);
+}
+
 static void tell_fatal(int code)
 {
     int class = MPI_ERR_OTHER, length = 0;
@@ -14,7 +64,7 @@ static void tell_fatal(int code)
         if (*it == '\n' || *it == '{')
             *it = ' ';
     if (class == MPI_ERR_TRUNCATE)
-        report(current, TRUNCATED, NULL, "a message is longer than what receives it");
+        tell_truncated(current, text);
     else
         report(current, REFUSED, NULL, "MPI refuses the call: %.200s", text);
 }

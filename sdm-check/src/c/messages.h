@@ -314,13 +314,16 @@ static void pair_with(struct call *call, int function, MPI_Comm comm, int is_rec
     pair_as(call, IS_PAIR, function, comm, is_receive, peer, count, type);
 }
 
-/* The edges of a rank in a distributed graph: each is one of the rank at its other end. */
+/* The edges of a rank in a distributed graph: each is one of the rank at its other end, in the same call. The number of the call stands in
+ * place of the number of bytes. */
 static void edges(struct call *call, int function, MPI_Comm comm, int sources, const int *source, int targets, const int *target)
 {
+    const struct sequence *named = sequence_of(COMMUNICATOR, HANDLE(comm));
+    long long number = named ? (long long)named->count : 0;
     for (int i = 0; i < sources; i++)
-        pair_as(call, IS_EDGE, function, comm, 1, source[i], 1, MPI_BYTE);
+        pair_as(call, IS_EDGE, function, comm, 1, source[i], number, MPI_BYTE);
     for (int i = 0; i < targets; i++)
-        pair_as(call, IS_EDGE, function, comm, 0, target[i], 1, MPI_BYTE);
+        pair_as(call, IS_EDGE, function, comm, 0, target[i], number, MPI_BYTE);
 }
 
 /* All members of a group that makes a communicator name the same group. */

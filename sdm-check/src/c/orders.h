@@ -40,11 +40,11 @@ static int different(uint64_t *names)
     return found;
 }
 
-/* Number of calls that all ranks of a communicator have made alike from its first one on; only those that are kept. MPICH 4.0 takes unsigned
- * numbers of 64 bits for signed ones: all are positive. */
-static int64_t alike(const struct sequence *own)
+/* Number of the first call, from `low` on, that the ranks of a communicator have not made alike; only those that are kept. MPICH 4.0 takes
+ * unsigned numbers of 64 bits for signed ones: all are positive. */
+static int64_t alike(const struct sequence *own, int64_t low)
 {
-    int64_t low = 0, high = own ? own->kept : INT64_MAX;
+    int64_t high = own ? own->kept : INT64_MAX;
     PMPI_Allreduce(MPI_IN_PLACE, &high, 1, MPI_INT64_T, MPI_MIN, own_world);
     while (low < high) {
         int64_t middle = low + (high - low) / 2, hash = own ? own->steps[middle].hash >> 1 : 0;
@@ -102,6 +102,7 @@ static void judge(const struct said *all, int size, struct verdict *verdict)
         least = number && (!least || number < least) ? number : least;
     }
     verdict->number = !one ? 0 : lacks ? COLLECTIVES + 4 : least;
+    verdict->is_last = !one || lacks || least == COLLECTIVES;
     size_t length = 0;
     for (int i = 0; verdict->number && i < size; i++) {
         char what[128], before[128], ranks[RANKS_TEXT] = "";
@@ -119,37 +120,69 @@ static void judge(const struct said *all, int size, struct verdict *verdict)
     }
 }
 
-/* Holds the collective calls of all ranks against each other. */
+/* Later calls are compared without those before them. */
+static void forget_before(struct sequence *own, int64_t from)
+{
+    uint64_t hash = 0;
+    for (int64_t i = from; own && i < own->kept; i++)
+        own->steps[i].hash = hash = hash_step(hash, &own->steps[i]);
+}
+
+/* This rank has told an error of this call before, or the same error of another call at its place. */
+static int was_told(const struct sequence *own, const struct step *step, int number)
+{
+    int found = step->told;
+    for (uint32_t i = 0; i < own->kept && !found; i++)
+        found = own->steps[i].told == number - COLLECTIVES + 1 && own->steps[i].site == step->site;
+    return found;
+}
+
+/* Tells the first call from a given one on in which the ranks of a communicator differ. Ranks without the communicator take part. */
+static struct verdict compare_sequence(struct call *call, struct sequence *own, int64_t *from)
+{
+    int rank, size;
+    int64_t at = alike(own, *from);
+    struct said said = {.is_member = own != NULL, .has = own && at < own->kept};
+    struct verdict verdict = {.is_last = 1};
+    PMPI_Comm_rank(own_world, &rank);
+    PMPI_Comm_size(own_world, &size);
+    if (said.has)
+        said.step = own->steps[at];
+    struct said *all = rank == 0 ? calloc(size, sizeof *all) : NULL;
+    PMPI_Gather(&said, sizeof said, MPI_BYTE, all, sizeof said, MPI_BYTE, 0, own_world);
+    if (rank == 0 && all)
+        judge(all, size, &verdict);
+    free(all);
+    PMPI_Bcast(&verdict, sizeof verdict, MPI_BYTE, 0, own_world);
+    *from = at + 1;
+    if (!own || !verdict.number || (said.has && was_told(own, &said.step, verdict.number)))
+        return verdict;
+    void *place = (void *)(uintptr_t)said.step.site;
+    if (said.has)
+        report(call, verdict.number, place, "collective call %llu of %s%s at {%p}: ranks differ: %s", (unsigned long long)at + 1, own->article, own->is_of, place, verdict.text);
+    else
+        report(call, verdict.number, place, "collective call %llu of %s%s: ranks differ: %s", (unsigned long long)at + 1, own->article, own->is_of, verdict.text);
+    return verdict;
+}
+
+/* Holds the collective calls of all ranks against each other. What follows another argument is compared, too; what follows another
+ * operation is not: the numbers of later calls say nothing. All ranks take the same number of rounds, as the verdicts are the same. */
 static void compare_sequences(struct call *call)
 {
     if (own_world == MPI_COMM_NULL)
         return;
     uint64_t names[DIFFERENT_MAX] = {0};
-    int rank, size, count = different(names);
-    PMPI_Comm_rank(own_world, &rank);
-    PMPI_Comm_size(own_world, &size);
+    int count = different(names);
     for (int i = 0; i < count; i++) {
-        struct sequence *own = NULL;
-        for (int j = 0; j < sequence_count && !own; j++)
-            own = sequences[j]->name == names[i] ? sequences[j] : NULL;
-        int64_t at = alike(own);
-        struct said said = {.is_member = own != NULL, .has = own && at < own->kept};
-        if (said.has)
-            said.step = own->steps[at];
-        struct said *all = rank == 0 ? calloc(size, sizeof *all) : NULL;
+        struct sequence *own = sequence_named(names[i]);
         struct verdict verdict = {0};
-        PMPI_Gather(&said, sizeof said, MPI_BYTE, all, sizeof said, MPI_BYTE, 0, own_world);
-        if (rank == 0 && all)
-            judge(all, size, &verdict);
-        free(all);
-        PMPI_Bcast(&verdict, sizeof verdict, MPI_BYTE, 0, own_world);
-        if (!own || !verdict.number || own->is_told)
-            continue;
-        void *place = (void *)(uintptr_t)said.step.site;
-        if (said.has)
-            report(call, verdict.number, place, "collective call %llu of a %s at {%p}: ranks differ: %s", (unsigned long long)at + 1, own->is_of, place, verdict.text);
-        else
-            report(call, verdict.number, place, "collective call %llu of a %s: ranks differ: %s", (unsigned long long)at + 1, own->is_of, verdict.text);
+        int64_t from = 0;
+        for (int round = 0; round < DIFFERENT_MAX && !verdict.is_last; round++) {
+            verdict = compare_sequence(call, own, &from);
+            forget_before(own, from);
+        }
+        if (own && (!verdict.is_last || verdict.number))
+            own->is_apart = 1;
     }
 }
 

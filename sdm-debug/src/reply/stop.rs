@@ -111,6 +111,12 @@ impl StopReason {
             _ => false,
         }
     }
+
+    /// True for an error in the use of MPI that the MPI check has found.
+    #[must_use]
+    pub fn is_mpi_error(&self) -> bool {
+        matches!(self, Self::Finding(finding) if finding.is_of_check())
+    }
 }
 
 /// An error that a sanitizer, Valgrind or the MPI check has found, without parts that differ between tasks in the same

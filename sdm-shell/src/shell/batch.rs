@@ -338,7 +338,7 @@ fn too_long(
 }
 
 /// Shows the errors in the use of MPI together: their number, and the first [`MPI_ERRORS_SHOWN_MAX`].
-fn tell_mpi_errors(session: &SessionHandle) {
+pub(super) fn tell_mpi_errors(session: &SessionHandle) {
     let all = session.reporting(|reporting| reporting.recorder.mpi_errors().to_vec());
     if all.is_empty() {
         return;

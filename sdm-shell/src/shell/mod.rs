@@ -236,10 +236,11 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.block_on(batch::run_batch(&session, batch))
     }
 
-    /// Stops all tasks that have a gdb and, if a report is written, reads the state of all tasks for it. With a report
-    /// this is also done after a signal that requests the end.
+    /// Shows the errors in the use of MPI. Then stops all tasks that have a gdb and, if a report is written, reads the
+    /// state of all tasks for it. With a report this is also done after a signal that requests the end.
     pub fn look_back(&mut self) {
         let session = self.handle.clone();
+        batch::tell_mpi_errors(&session);
         self.block_on(report::look_back(&session, report::Values::Now));
     }
 

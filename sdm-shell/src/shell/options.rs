@@ -34,6 +34,8 @@ pub struct Options {
     pub check_room: bool,
     /// True if a start continues without tasks whose server is lost, as long as one server is left.
     pub partial: bool,
+    /// True if a script's `continue` continues tasks that stop at an error in the use of MPI.
+    pub passes_mpi_errors: bool,
 }
 
 impl Options {
@@ -58,6 +60,7 @@ impl Default for Options {
             confirm: true,
             check_room: false,
             partial: false,
+            passes_mpi_errors: false,
         }
     }
 }

@@ -144,7 +144,7 @@ async fn start_anew(session: &SessionHandle, again: Rerun) -> Verdict {
         };
     }
     let to = session.all();
-    run::await_run(session, &again.line, &to, &ids, again.background).await
+    run::await_end(session, &again.line, &to, &ids, again.background).await
 }
 
 fn say_start(session: &SessionHandle, programs: &[(IdSet, StartSpec)]) {

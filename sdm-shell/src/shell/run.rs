@@ -10,10 +10,10 @@ use sdm_view::item::{Gathered, Happening, Item};
 use sdm_view::render::Names;
 
 use super::invocation::Invocation;
-use super::model::Over;
 use super::model::dialogue::Question;
 use super::model::goal::{Goal, WaitOutcome};
 use super::model::open_commands::RunEnd;
+use super::model::{Model, Over};
 use super::{SessionHandle, Verdict, ask, display, notices, sets};
 use crate::commands::SetExpr;
 
@@ -35,7 +35,37 @@ pub(super) async fn run(
         return Verdict::Done;
     }
     let id = session.send(said.line, &to, command);
-    await_run(session, said.line, &to, &[id], background).await
+    match command {
+        Command::Continue => await_end(session, said.line, &to, &[id], background).await,
+        _ => await_run(session, said.line, &to, &[id], background).await,
+    }
+}
+
+/// As [`await_run`]. In a checked batch, tasks that stop at an error in the use of MPI are continued: others may wait
+/// for them.
+pub(super) async fn await_end(
+    session: &SessionHandle,
+    line: &str,
+    to: &IdSet,
+    ids: &[CommandId],
+    background: bool,
+) -> Verdict {
+    let passes = |model: &Model| model.options.passes_mpi_errors && !model.options.interactive;
+    let goal = Goal::StillOrMpiError(to.clone());
+    let since = session.interrupts();
+    while !background && session.read(passes) {
+        let waited = session.wait_for(&goal, line, None).await;
+        if let Some(verdict) = not_reached(session, waited) {
+            leave_unattended(session, ids);
+            return verdict;
+        }
+        let standing = session.read(|model| model.tasks.at_mpi_errors().intersection(to));
+        if standing.is_empty() || session.interrupted_since(since) {
+            break;
+        }
+        session.send_unattended(line, &standing, &Command::Continue, RunEnd::Shown);
+    }
+    await_run(session, line, to, ids, background).await
 }
 
 /// Waits for the end of runs, unless they are in the background, and shows the result.
@@ -52,9 +82,7 @@ pub(super) async fn await_run(
         wait_for_run(session, line, ids).await
     };
     if let Some(verdict) = given_up {
-        for id in ids {
-            session.edit(|model| model.open.leave_unattended(*id));
-        }
+        leave_unattended(session, ids);
         return verdict;
     }
     let ended = session.read(|model| {
@@ -73,6 +101,12 @@ pub(super) async fn await_run(
     }
     display::show_displays(session, to).await;
     verdict
+}
+
+fn leave_unattended(session: &SessionHandle, ids: &[CommandId]) {
+    for id in ids {
+        session.edit(|model| model.open.leave_unattended(*id));
+    }
 }
 
 /// Waits for the end of runs. Returns the outcome if they have not ended. A rank that waits for a crashed

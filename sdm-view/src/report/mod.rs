@@ -10,6 +10,7 @@ mod exceptions;
 mod html;
 mod json;
 mod junit;
+mod mpi_errors;
 mod output;
 mod places;
 mod record;

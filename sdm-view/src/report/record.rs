@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 
-use sdm_debug::reply::StopReason;
 use sdm_diagnose::Diagnosis;
 use sdm_idset::IdSet;
 use sdm_text::counted;
 
+use super::mpi_errors::MpiErrors;
 use super::output::OutputLog;
 use super::places::placed;
 use super::{End, Fact, Look, Moment, MpiError, Report};
@@ -18,8 +18,6 @@ use crate::render::{Names, Style, item_lines, sentence};
 const MOMENTS_MAX: usize = 250;
 /// Maximum size of the recorded output of commands, in bytes.
 const COMMANDS_BYTES_MAX: usize = 128 << 10;
-/// Maximum number of errors in the use of MPI that are kept.
-const MPI_ERRORS_MAX: usize = 1000;
 /// Maximum number of groups of lost tasks, and of texts about missing answers.
 const LOST_MAX: usize = 64;
 /// Width of the recorded output of commands, in characters.
@@ -43,8 +41,7 @@ pub struct Recorder {
     timeline: Timeline,
     commands: String,
     commands_left_out: usize,
-    mpi_errors: Vec<MpiError>,
-    mpi_errors_left_out: usize,
+    mpi_errors: MpiErrors,
     lost: Vec<(IdSet, String)>,
     missing: Vec<String>,
     dirty: bool,
@@ -70,8 +67,7 @@ impl Recorder {
             timeline: Timeline::default(),
             commands: String::new(),
             commands_left_out: 0,
-            mpi_errors: Vec::new(),
-            mpi_errors_left_out: 0,
+            mpi_errors: MpiErrors::default(),
             lost: Vec::new(),
             missing: Vec::new(),
             dirty: true,
@@ -196,7 +192,7 @@ impl Recorder {
             self.outliers.clear();
             self.stacks = None;
             self.diagnosis = None;
-            self.mpi_errors.clear();
+            self.mpi_errors.all.clear();
             self.output = OutputLog::default();
         }
         session.clone_into(&mut self.session);
@@ -221,7 +217,7 @@ impl Recorder {
             bad: said.bad,
         };
         if is_mpi_error(what) {
-            self.mpi_error(&moment);
+            self.mpi_errors.add(&moment);
         }
         if self.first.is_none() && is_crash(what) {
             self.first = Some(moment.clone());
@@ -229,25 +225,10 @@ impl Recorder {
         self.timeline.push(moment);
     }
 
-    fn mpi_error(&mut self, moment: &Moment) {
-        let mut known = self.mpi_errors.iter_mut();
-        if let Some(known) = known.find(|known| known.what == moment.what) {
-            known.tasks.union_with(&moment.tasks);
-        } else if self.mpi_errors.len() < MPI_ERRORS_MAX {
-            self.mpi_errors.push(MpiError {
-                tasks: moment.tasks.clone(),
-                what: moment.what.clone(),
-                below: moment.below.clone(),
-            });
-        } else {
-            self.mpi_errors_left_out += 1;
-        }
-    }
-
     /// The recorded errors in the use of MPI.
     #[must_use]
     pub fn mpi_errors(&self) -> &[MpiError] {
-        &self.mpi_errors
+        &self.mpi_errors.all
     }
 
     fn answer(&mut self, gathered: &Gathered, item: &Item) {
@@ -327,8 +308,8 @@ impl Recorder {
             let lines = counted(count, "line");
             cut.push(format!("commands: {lines} at the end of their output"));
         }
-        if self.mpi_errors_left_out > 0 {
-            let count = self.mpi_errors_left_out;
+        if self.mpi_errors.left_out > 0 {
+            let count = self.mpi_errors.left_out;
             let errors = counted(count, "error");
             cut.push(format!("errors in the use of MPI: the last {errors}"));
         }
@@ -351,7 +332,7 @@ impl Recorder {
             output: self.output.classes(),
             timeline: self.timeline.all(),
             commands: self.commands.clone(),
-            mpi_errors: self.mpi_errors.clone(),
+            mpi_errors: self.mpi_errors.all.clone(),
             lost: self.lost.clone(),
             cut,
         }
@@ -390,13 +371,7 @@ fn is_crash(what: &Happening) -> bool {
 }
 
 fn is_mpi_error(what: &Happening) -> bool {
-    match what {
-        Happening::Stopped(stop) => match &stop.reason {
-            StopReason::Finding(finding) => finding.is_of_check(),
-            _ => false,
-        },
-        _ => false,
-    }
+    matches!(what, Happening::Stopped(stop) if stop.reason.is_mpi_error())
 }
 
 /// The events of a session, of which the first and the last are kept.

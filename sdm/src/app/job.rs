@@ -102,7 +102,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         interactive: is_person && !has_script,
         stdin_tasks,
         check_room,
-        ..options(args, &config, held.is_some())
+        ..options(args, &config, held.is_some(), batch.as_ref())
     };
     let view = super::view::view(args.json, Names::ranks(), queue.clone());
     let to_pages = (&controls, &wake, queue.as_ref());
@@ -142,8 +142,14 @@ fn facts(programs: &[(IdSet, StartSpec)], config: &SessionConfig, is_written: bo
     report::facts(program, config, is_written)
 }
 
-fn options(args: &ScriptArgs, config: &SessionConfig, is_held: bool) -> Options {
+fn options(
+    args: &ScriptArgs,
+    config: &SessionConfig,
+    is_held: bool,
+    batch: Option<&Batch>,
+) -> Options {
     Options {
+        passes_mpi_errors: batch.is_some_and(|batch| batch.ends_at_hang),
         query_timeout: Duration::from_secs(args.timeout.into()),
         partial: config.config.partial,
         attached: is_held,

@@ -168,118 +168,102 @@ fn each_mpi_error_is_reported_at_its_line() {
     }
 }
 
+/// The calls of `mpi_errors.c` in which ranks differ: the function, the number, the call's number on its communicator,
+/// what each rank calls, and a part of each line.
+const DIFFERENT: [(&str, u32, u32, &str, &[&str]); 8] = [
+    (
+        "wrong_root",
+        402,
+        2,
+        "MPI_Bcast with root 0 at 0; MPI_Bcast with root 1 at 1",
+        &["MPI_Bcast(numbers, 1, MPI_INT, rank & 1, copy)"],
+    ),
+    (
+        "wrong_operator",
+        403,
+        1,
+        "MPI_Allreduce with MPI_SUM at 0; MPI_Allreduce with MPI_MAX at 1",
+        &["rank ? MPI_MAX : MPI_SUM"],
+    ),
+    (
+        "wrong_amount",
+        404,
+        1,
+        "MPI_Bcast of 2 MPI_INT at 0; MPI_Bcast of 4 MPI_INT at 1",
+        &["MPI_Bcast(numbers, rank ? 4 : 2, MPI_INT"],
+    ),
+    (
+        "wrong_type",
+        404,
+        1,
+        "MPI_Allreduce of 1 MPI_INT at 0; MPI_Allreduce of 1 MPI_FLOAT at 1",
+        &["rank ? MPI_FLOAT : MPI_INT"],
+    ),
+    (
+        "wrong_calls",
+        401,
+        1,
+        "MPI_Bcast at 0; MPI_Scatter at 1",
+        &[
+            "MPI_Bcast(numbers, 1, MPI_INT, 0, copy)",
+            "MPI_Scatter(numbers, 1, MPI_INT, MPI_IN_PLACE",
+        ],
+    ),
+    (
+        "wrong_calls_behind",
+        403,
+        1,
+        "MPI_Allreduce with MPI_SUM at 0; MPI_Allreduce with MPI_MIN at 1",
+        &["rank ? MPI_MIN : MPI_SUM"],
+    ),
+    (
+        "wrong_calls_behind",
+        401,
+        2,
+        "MPI_Bcast at 0; MPI_Scatter at 1",
+        &[
+            "MPI_Bcast(numbers, 2, MPI_INT, 0, copy)",
+            "MPI_Scatter(numbers, 2, MPI_INT, MPI_IN_PLACE",
+        ],
+    ),
+    (
+        "one_more",
+        405,
+        2,
+        "MPI_Bcast at 0; no further call at 1",
+        &["MPI_Bcast(numbers, 1, MPI_INT, 0, copy);\n}\n\n/* Right"],
+    ),
+];
+
+/// Each is one error of both ranks, with the lines of both.
 #[test]
 fn mismatched_collectives_name_each_call_and_its_ranks() {
-    let names = [
-        "wrong_root",
-        "wrong_operator",
-        "wrong_amount",
-        "wrong_type",
-        "wrong_calls",
-        "one_more",
-    ];
     for (launcher, compiler) in chosen(
         mismatched_collectives_name_each_call_and_its_ranks,
         &LAUNCHERS,
     ) {
         let place = Place::new();
         let program = place.compile("mpi_errors", compiler);
+        let mut names: Vec<_> = DIFFERENT.iter().map(|(name, ..)| *name).collect();
+        names.dedup();
         let done = checked(&place, launcher, 2, &["--check", "--batch"])
             .program(&program, &names)
             .finish()
             .code(119);
         let told = errors(&place, &done);
-        let at = |text: &str| format!("at {SOURCE}:{}: ranks differ: ", line(text));
-        let expect = [
-            (
-                402,
-                2,
-                at("MPI_Bcast(numbers, 1, MPI_INT, rank & 1, copy)"),
-                "MPI_Bcast with root 0 at 0; MPI_Bcast with root 1 at 1",
-                "0-1",
-            ),
-            (
-                403,
-                1,
-                at("rank ? MPI_MAX : MPI_SUM"),
-                "MPI_Allreduce with MPI_SUM at 0; MPI_Allreduce with MPI_MAX at 1",
-                "0-1",
-            ),
-            (
-                404,
-                1,
-                at("MPI_Bcast(numbers, rank ? 4 : 2, MPI_INT"),
-                "MPI_Bcast of 2 MPI_INT at 0; MPI_Bcast of 4 MPI_INT at 1",
-                "0-1",
-            ),
-            (
-                404,
-                1,
-                at("rank ? MPI_FLOAT : MPI_INT"),
-                "MPI_Allreduce of 1 MPI_INT at 0; MPI_Allreduce of 1 MPI_FLOAT at 1",
-                "0-1",
-            ),
-            (
-                401,
-                1,
-                at("MPI_Bcast(numbers, 1, MPI_INT, 0, copy)"),
-                "MPI_Bcast at 0; MPI_Scatter at 1",
-                "0",
-            ),
-            (
-                401,
-                1,
-                at("MPI_Scatter(numbers, 1, MPI_INT, MPI_IN_PLACE"),
-                "MPI_Bcast at 0; MPI_Scatter at 1",
-                "1",
-            ),
-            (
-                405,
-                2,
-                at("MPI_Bcast(numbers, 1, MPI_INT, 0, copy);\n}\n\n/* Right"),
-                "MPI_Bcast at 0; no further call at 1",
-                "0",
-            ),
-            (
-                405,
-                2,
-                ": ranks differ: ".to_owned(),
-                "MPI_Bcast at 0; no further call at 1",
-                "1",
-            ),
-        ];
-        let mut known = 0;
-        for (number, call, at, who, tasks) in &expect {
-            // A rank that comes second says it at its call, the others when they end.
-            let place = at.trim_start_matches("at ");
-            let place = place.split(": ranks").next().unwrap_or_default();
+        for (name, number, call, who, lines) in DIFFERENT {
             let start = format!("MPI check: M{number} ");
             let call = format!(": collective call {call} of a communicator");
             let who = format!(": ranks differ: {who}");
-            let is_it = |what: &str| {
-                let rest = what.replace(&call, "").replace(&who, "");
-                what.starts_with(&start)
-                    && what.contains(&call)
-                    && what.contains(&who)
-                    && (rest.contains(place)
-                        && (!place.is_empty()
-                            || !what.contains(": collective call 2 of a communicator at ")))
-            };
-            let by: Vec<_> = told
-                .iter()
-                .filter(|(what, _)| is_it(what))
-                .map(|(_, by)| by.as_str())
-                .collect();
-            known += by.len();
-            let mut ranks: Vec<_> = by.iter().flat_map(|by| by.split(['-', ','])).collect();
-            ranks.sort_unstable();
-            assert_eq!(
-                ranks.join("-"),
-                *tasks,
-                "{start} {who} at {place} in {told:#?} {done}"
-            );
+            let mut all = told.iter().filter(|(what, tasks)| {
+                let has_line = |text: &&str| what.contains(&format!("{SOURCE}:{}", line(text)));
+                let is_it = what.starts_with(&start) && what.contains(&call);
+                is_it && what.contains(&who) && lines.iter().all(has_line) && tasks == "0-1"
+            });
+            let is_one = all.next().is_some() && all.next().is_none();
+            assert!(is_one, "M{number} of {name} in {told:#?} {done}");
         }
-        assert_eq!(told.len(), known, "{told:#?} {done}");
+        assert_eq!(told.len(), DIFFERENT.len(), "{told:#?} {done}");
     }
 }
 

@@ -199,6 +199,7 @@ fn mismatches_are_reported_by_both_sides() {
             "MPI_SUM is not defined for MPI_BYTE",
             "uses bytes 24-27 of rank 1's window, and so does MPI_Get of rank 1, between the same fences",
             "uses bytes 32-35 of rank 0's window, and so does MPI_Put at mpi_matching.c:",
+            "M503 MPI_Finalize: MPI_Send of 1 MPI_INT at mpi_matching.c:",
             "to 1 with tag 3, was never received",
         ] {
             assert!(says(what), "no {what} in {told:#?}");
@@ -219,9 +220,28 @@ fn mismatches_are_reported_by_both_sides() {
 #[test]
 fn fatal_errors_are_reported_before_the_job_ends() {
     for (launcher, compiler) in chosen(fatal_errors_are_reported_before_the_job_ends, &LAUNCHERS) {
-        for (name, number, text, by) in [
-            ("truncated", 501, "MPI_Recv(others, 2, MPI_INT, 0, 7", "1"),
-            ("refused", 112, "MPI_Group_range_incl(all, 1, far", ""),
+        for (name, number, text, by, says) in [
+            (
+                "truncated",
+                501,
+                "MPI_Recv(others, 2, MPI_INT, 0, 7",
+                "1",
+                " from 0 with tag 7 is longer than the receive buffer: 2 MPI_INT, 8 bytes",
+            ),
+            (
+                "truncated_request",
+                501,
+                "/* too long */",
+                "1",
+                " is longer than the receive buffer of MPI_Irecv at mpi_matching.c:",
+            ),
+            (
+                "refused",
+                112,
+                "MPI_Group_range_incl(all, 1, far",
+                "",
+                "MPI refuses the call: ",
+            ),
         ] {
             let place = Place::new();
             let _program = place.compile("mpi_matching", compiler);
@@ -236,6 +256,7 @@ fn fatal_errors_are_reported_before_the_job_ends() {
             };
             assert!(fits, "{name} by {found} in {told:#?} {done}");
             assert_eq!(told.len(), 1, "{told:#?} {done}");
+            assert!(told[0].0.contains(says), "no {says} in {told:#?} {done}");
         }
     }
 }
@@ -254,7 +275,7 @@ fn collectives_in_another_order_are_reported_before_they_hang() {
             (
                 "other_order",
                 true,
-                "call 2 of a communicator: ranks differ: MPI_Barrier at 0; MPI_Allreduce at 1",
+                "call 2 of MPI_COMM_WORLD: ranks differ: MPI_Barrier at 0; MPI_Allreduce at 1",
             ),
             (
                 "file_by_one",
@@ -280,6 +301,20 @@ fn collectives_in_another_order_are_reported_before_they_hang() {
             assert!(told[0].0.contains("M401 "), "{told:#?} {done}");
             assert!(told[0].0.contains(says), "{told:#?} {done}");
         }
+    }
+}
+
+#[test]
+fn accesses_in_a_program_with_threads_are_checked() {
+    for (launcher, compiler) in chosen(accesses_in_a_program_with_threads_are_checked, &LAUNCHERS) {
+        let place = Place::new();
+        let _program = place.compile("mpi_matching", compiler);
+        let done = run(&place, launcher, &[], &["threads", "origin_changes"]).code(119);
+        let told = errors(&place, &done);
+        let found = ranks(&told, 204, line("MPI_Win_flush_local_all(made)"));
+        assert_eq!((told.len(), &*found), (1, "0-1"), "{told:#?} {done}");
+        let done = run(&place, launcher, &[], &["threads", "epochs", "accesses"]).code(0);
+        assert_eq!(errors(&place, &done), [], "{done}");
     }
 }
 

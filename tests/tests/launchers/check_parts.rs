@@ -10,7 +10,7 @@ use super::chosen::{LAUNCHERS, chosen};
 const SOURCE: &str = "mpi_parts.c";
 
 /// The errors in `mpi_parts.c`: the function, the number, a part of the line, and the ranks.
-const WRONG: [(&str, u32, &str, &str); 39] = [
+const WRONG: [(&str, u32, &str, &str); 41] = [
     (
         "parts_overlap",
         117,
@@ -50,6 +50,8 @@ const WRONG: [(&str, u32, &str, &str); 39] = [
         "MPI_Dist_graph_create_adjacent(world, rank != 2",
         "1",
     ),
+    ("edges_in_turn", 406, "/* to nobody */", "1"),
+    ("edges_in_turn", 406, "/* from nobody */", "2"),
     (
         "rank_twice",
         119,

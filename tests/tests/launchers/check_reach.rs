@@ -62,6 +62,23 @@ fn right_program_below_a_script_is_checked() {
     assert!(!done.out.contains("nothing was checked"), "{done}");
 }
 
+/// Rank 1 waits for rank 0, which stops at its error.
+#[test]
+fn script_of_a_batch_continues_after_mpi_errors() {
+    let place = Place::new();
+    let program = place.compile("mpi_matching", Compiler::OpenMpi);
+    let how = ["--check", "--batch", "-c", "continue"];
+    let done = checked(&place, "mpirun", 2, &how);
+    let done = done.program(&program, &["never_received"]).finish();
+    let done = done.code(119);
+    assert!(done.out.contains("errors in the use of MPI: 1\n"), "{done}");
+    let told = errors(&place, &done);
+    assert!(
+        matches!(&told[..], [(what, tasks)] if what.contains("M503 ") && tasks == "0"),
+        "{told:#?}"
+    );
+}
+
 #[test]
 fn check_library_compilation_is_announced_before_it_begins() {
     let place = Place::new();

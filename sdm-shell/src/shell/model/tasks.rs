@@ -124,6 +124,13 @@ impl TaskTable {
         self.where_last(|last| matches!(last, Happening::Stopped(stop) if stop.reason.is_crash()))
     }
 
+    /// Tasks that are stopped at an error in the use of MPI.
+    pub(crate) fn at_mpi_errors(&self) -> IdSet {
+        self.where_last(
+            |last| matches!(last, Happening::Stopped(stop) if stop.reason.is_mpi_error()),
+        )
+    }
+
     /// Tasks that a signal has ended, and those that are stopped at a crash, as in [`TaskTable::about_to_crash`].
     pub(crate) fn crashed(&self) -> IdSet {
         let killed = self.in_state(|state| matches!(state, TaskState::Signalled(_)));

@@ -1,12 +1,57 @@
 //! Tests of lines: repeated, refused and user-defined commands, questions at the prompt, and breakpoints of a set.
 use sdm_debug::command::StartSpec;
-use sdm_debug::reply::{FrameView, StopReason};
+use sdm_debug::reply::{Finding, FrameView, StopReason};
 use sdm_debug::{Command, EndPolicy, FailureCode, Reply};
 
 use super::fake::*;
 use super::waiting::{one_runs_on, prompt};
 use crate::shell::model::dialogue::{Confirm, Question};
 use crate::shell::{Options, Script, ScriptLine};
+
+/// Rank 0 waits for rank 1, which stops at an error in the use of MPI. It would stop by itself after an hour.
+#[test]
+fn script_of_a_checked_batch_continues_ranks_at_mpi_errors() {
+    let at = |tasks: &str, reason| class(tasks, stop(reason, "main", 70, "  work();"));
+    for passes_mpi_errors in [true, false] {
+        let mut first = None;
+        let respond: Responder = Box::new(move |id, to, command| match (command, first) {
+            (Command::Start(_), _) => at_main(id, to),
+            (Command::Continue, None) => {
+                first = Some(id);
+                let error = StopReason::Finding(Box::new(Finding {
+                    tool: Finding::MPI_CHECK.to_owned(),
+                    kind: "M103 MPI_Send: count is -1".to_owned(),
+                    access: None,
+                }));
+                vec![
+                    (10, answer(id, vec![at("1", error)])),
+                    (
+                        3_600_000,
+                        answer(id, vec![at("0", StopReason::Interrupted)]),
+                    ),
+                    (3_600_001, complete(id)),
+                ]
+            }
+            (Command::Continue, Some(run)) => vec![
+                (5, answer(id, vec![at("1", StopReason::Interrupted)])),
+                (5, complete(id)),
+                (6, answer(run, vec![at("0", StopReason::Interrupted)])),
+                (6, complete(run)),
+            ],
+            _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
+        });
+        let options = Options {
+            passes_mpi_errors,
+            ..Options::default()
+        };
+        let run = run((2, 100), options, &["continue", "print x"], respond);
+        let mut sent = vec!["0-1 start", "0-1 continue", "0-1 print"];
+        if passes_mpi_errors {
+            sent.insert(2, "1 continue");
+        }
+        assert_eq!(run.sent, sent, "{}", run.screen);
+    }
+}
 
 #[test]
 fn empty_line_repeats_and_quit_asks_only_at_the_prompt() {
