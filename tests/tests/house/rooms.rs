@@ -99,6 +99,11 @@ const MPI_NAMES: &[(&str, usize, &str)] = &[
         "variables of launchers",
     ),
     ("sdm-view/src/render/event.rs", 1, "a text for the user"),
+    (
+        "sdm-view/src/report/mpi_errors.rs",
+        1,
+        "where the check compares at the end",
+    ),
 ];
 
 /// The quoted texts of code, by line.
