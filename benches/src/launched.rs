@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stopped_ranks_are_counted() {
+    fn ranks_reported_at_breakpoint_1_are_counted_in_a_line() {
         assert_eq!(
             stopped("ranks 0-15 (16): stopped at breakpoint 1, main () at a.c:1"),
             16

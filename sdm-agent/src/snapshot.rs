@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn use_of_a_node_follows_from_its_jobs() {
+    fn node_is_exclusive_only_if_filled_by_one_job() {
         use states::Job::{Pending, Running, Suspended};
         let (own, other) = (("ann", Running), ("bob", Running));
         for (jobs, is_full, expected) in [

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_with_code_has_an_address() {
+    fn info_line_yields_an_address_only_for_a_line_with_code() {
         let text =
             "Line 27 of \"work.c\" starts at address 0x5555 <twice+11> and ends at 0x5560.\n";
         assert_eq!(code_at(text), Some((27, "0x5555".to_owned())));

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn abbreviation_of_a_command_is_an_expression() {
+    fn word_that_is_no_complete_command_is_an_expression() {
         let is_command = |line: &str| match read(line, &Tasks::default()) {
             Ok(found) => found.is_some(),
             Err(error) => panic!("{line}: {error}"),

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn wait_for_unknown_rank_is_blocked_only_if_all_are() {
+    fn rank_with_unknown_peers_is_blocked_only_if_all_peers_are() {
         let guess = |who: &str, peers: &str| SetNeed {
             guessed: true,
             ..need(who, peers, false)
@@ -384,7 +384,7 @@ mod tests {
     /// Graphs with the shapes of real programs at full size. The test is that the reduction ends; `benches`
     /// measures its time.
     #[test]
-    fn a_hundred_thousand_ranks_are_reduced() {
+    fn wait_graph_of_a_hundred_thousand_ranks_is_reduced() {
         const COUNT: u32 = 100_000;
         let ring = WaitGraph {
             ones: (0..COUNT).map(|task| (task, (task + 1) % COUNT)).collect(),

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_line_and_the_fault() {
+    fn scenario_error_names_the_line_and_the_fault() {
         for (text, expect) in [
             ("\n# x\nfoo = 1", "line 3: the key 'foo' is unknown"),
             ("foo", "line 1: expected `key = value` or `[section]`"),

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_answer_decodes_unchanged_or_is_refused() {
+    fn queues_answer_decodes_only_when_all_bytes_have_come() {
         let bytes = frame(&answer()).unwrap();
         for end in 0..bytes.len() {
             let mut frames = Frames::default();

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn fork_and_exec_messages_are_translated() {
+    fn fork_and_exec_messages_of_gdb_are_reworded() {
         let check = |text: &str, expect: Option<&str>| {
             assert_eq!(remark(text).as_deref(), expect, "{text}");
         };

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn host_shares_are_parsed() {
+    fn host_names_with_slot_counts_are_parsed() {
         let check = |text: &str, host: &str, slots| {
             let share: HostShare = text.parse().unwrap();
             assert_eq!((&*share.host, share.slots), (host, slots), "{text}");

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn strides_are_cut_greedily() {
+    fn ids_are_divided_greedily_into_strides() {
         let check = |ids: &[u32], expect: &str| {
             let set: IdSet = ids.iter().copied().map(TaskId).collect();
             let text: Vec<String> = set.strides().map(|stride| stride.to_string()).collect();
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn strides_contain_their_ids() {
+    fn stride_yields_its_ids_and_a_reversed_one_is_refused() {
         let new = |first, end, step| Stride::new(TaskId(first), TaskId(end), step);
         let stride = new(12, 21, 2).unwrap();
         assert_eq!(stride.last(), TaskId(20));

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_work_for_every_pair_of_layouts() {
+    fn operations_agree_with_bit_masks_for_every_layout_pair() {
         let mask = |set: &IdSet| set.iter().fold(0_u32, |mask, id| mask | 1 << id.0);
         let sets = all_small();
         for a in &sets {

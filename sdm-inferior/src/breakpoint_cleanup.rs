@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_mappings_are_selected() {
+    fn only_private_executable_file_mappings_count_as_code() {
         let read_code = |line: &str| {
             let maps = proc::mappings(line.as_bytes());
             maps.first().and_then(code_of)

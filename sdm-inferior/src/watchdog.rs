@@ -382,7 +382,7 @@ mod tests {
 
     /// Checks that a gdb with a long patience can end by itself after one with a short patience was killed.
     #[test]
-    fn each_gdb_ends_independently() {
+    fn gdb_that_ends_by_itself_is_not_killed_with_another() {
         let (reader, writer) = io::pipe().unwrap();
         let mut first = run("cat", "-", reader.into(), Stdio::null());
         let mut second = run("sleep", "1000", Stdio::null(), writer.into());

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn session_names_are_checked() {
+    fn invalid_session_name_is_refused_and_default_is_valid() {
         for good in ["a", "halo-4711", "x.y_z"] {
             assert_eq!(Name::new(good).unwrap().as_str(), good);
         }

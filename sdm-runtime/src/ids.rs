@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn id_ranges_follow_the_ptp_document() {
+    fn ptp_id_ranges_are_parsed_sorted_and_merged() {
         let set: Ids = "1-7,34-38,41,55-57".parse().unwrap();
         assert_eq!(
             (set.len(), set.to_string()),

@@ -115,7 +115,7 @@ fn events() -> Vec<Event> {
 }
 
 #[test]
-fn messages_match_the_golden_files() {
+fn encoded_ptp_messages_match_the_golden_files() {
     for (dialect, name) in [(Dialect::Document, "document"), (Dialect::Ptp, "ptp")] {
         let mut text = String::new();
         for (command, tid) in commands(dialect).into_iter().zip(1..) {

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn palette_has_its_settings_name() {
+    fn palette_is_selected_by_its_name_in_settings() {
         for palette in Palette::ALL {
             assert_eq!(Palette::named(palette.word()), Some(palette));
         }

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn automatic_handover_depends_on_server_hosts() {
+    fn automatic_key_handover_uses_a_socket_on_one_host() {
         let (session, key) = drawn();
         let offer = Offer::open(&KeyHandover::Auto, false, session, &key).unwrap();
         let place = offer.expect("one machine").place();

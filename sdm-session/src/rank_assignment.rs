@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rank_is_counted_once_its_server_has_announced_itself() {
+    fn rank_is_counted_after_its_server_has_announced_itself() {
         let joined = |rank, server| Joined {
             rank,
             server,

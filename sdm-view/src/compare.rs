@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_both_values_are_counted() {
+    fn differing_elements_are_counted_out_of_all_of_both_values() {
         let check = |reference: &str, own: &str, expect: (usize, usize)| {
             let classes = vec![
                 ("0-2".parse().unwrap(), reference.to_owned()),

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn state_folder_is_created_and_foreign_ones_are_refused() {
+    fn state_folder_is_created_but_not_in_a_home_open_to_others() {
         let home = std::env::temp_dir().join(format!("sdm-remembered-{}", std::process::id()));
         std::fs::create_dir(&home).unwrap();
         let folder = made(&home, ".local/state/sdm").unwrap();

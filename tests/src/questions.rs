@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_query_is_refused() {
+    fn test_that_repeats_a_query_without_a_change_is_refused() {
         assert!(is_refused(&["stacks", "print x", "stacks"]));
         assert!(is_refused(&["[1] bt", "wait 0-3 20", "# waited", "[1] bt"]));
         let pair = ["continue &", "interrupt"];

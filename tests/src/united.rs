@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_line_are_joined() {
+    fn output_parts_that_end_in_a_backslash_are_joined() {
         let mut begun = String::new();
         let lines = ["a", "b\\", "c\\", "d", "e"];
         let lines: Vec<_> = lines
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_or_different_lines_stay_unchanged() {
+    fn answers_and_unequal_lines_of_ranks_are_not_united() {
         let apart = "(sdm) print 1\nrank 0: 1\nrank 1: 1\n";
         check(apart, apart);
         let apart = "(sdm) continue\nrank 0: finished\nValue returned: 1\nrank 1: finished\nValue returned: 2\n";

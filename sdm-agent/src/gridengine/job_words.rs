@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_a_job_are_read_back_from_its_arguments() {
+    fn job_command_line_is_read_back_from_qsub_arguments() {
         let given = [
             "/opt/my app",
             "",

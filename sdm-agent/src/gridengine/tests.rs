@@ -92,7 +92,7 @@ const PLACES: &str = "<?xml version='1.0'?>
 </qhost>";
 
 #[test]
-fn grid_engine_jobs_have_states_tasks_and_hosts() {
+fn qstat_xml_yields_job_states_array_tasks_and_hosts() {
     let jobs = xml::jobs(JOBS).unwrap();
     let keys: Vec<&str> = jobs.keys().map(String::as_str).collect();
     assert_eq!(keys, ["2", "3.1", "4"]);
@@ -246,7 +246,7 @@ fn invalid_xml_is_an_error_and_dtd_is_refused() {
 }
 
 #[test]
-fn no_line_of_an_argument_is_an_option_of_qsub() {
+fn multiline_argument_injects_no_qsub_option() {
     let job = Submission {
         program: "echo".to_owned(),
         arguments: vec!["one\n#$ -t 1-3\n#".to_owned()],

@@ -300,7 +300,7 @@ mod tests {
 
     /// The table of the document: each attribute and its effect.
     #[test]
-    fn each_attribute_has_its_documented_effect() {
+    fn attributes_become_arguments_limits_and_paths_of_the_job() {
         let request = JobRequest::read(&attributes(
             "jobmanager jobmanager-slurm\nqueue_name short\nargument --connectbackAddress=ng_tcp://127.0.0.1:5/\nargument \
              --title=two words\nenvironment A=1 2\nenvironment B\nwork_directory /w\ntmp_dir /t\nredirect_enable \

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn server_type_precedes_jobmanager_which_precedes_host() {
+    fn target_is_chosen_by_server_type_then_jobmanager_then_host() {
         let request = |jobmanager: &str, hostname: &str| JobRequest {
             jobmanager: jobmanager.to_owned(),
             hostname: hostname.to_owned(),

@@ -215,7 +215,7 @@ fn time_passes(story: &mut Story) {
 /// Compares sessions with a client of Ninf-G 5 and of Ninf-G 4 with their golden files; `UPDATE_GOLDEN=1` rewrites
 /// these.
 #[test]
-fn sessions_match_golden_transcripts() {
+fn ninf_g_client_sessions_match_golden_transcripts() {
     let mut it = Transcript {
         story: Story::new(),
         text: String::new(),

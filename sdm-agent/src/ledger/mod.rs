@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn submission_is_reported_once_and_removed_value_is_reset() {
+    fn submission_is_reported_once_and_vanished_attribute_reset() {
         let mut ledger = Ledger::new(0);
         ledger.update(snapshot(&[], &[]));
         ledger.submitted("9".to_owned(), "JOB_1".to_owned());

@@ -42,7 +42,7 @@ fn prrte_servers_become_queues_with_jobs() {
 }
 
 #[test]
-fn processes_have_the_states_that_prrte_tells() {
+fn prrte_process_words_map_to_process_and_job_states() {
     for (word, state, of_job) in [
         ("prepared", "STARTING", "STARTED"),
         ("being launched", "STARTING", "STARTED"),

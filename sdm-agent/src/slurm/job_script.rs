@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn script_sets_environment_and_checks_its_program() {
+    fn job_script_exports_environment_and_quotes_arguments() {
         let expected = "#!/bin/sh\nexport A='b c'\nexport B=''\n: sdm 6\n\
                         set -- '/opt/my app' 'it'\\''s' '$HOME' '' 'a\nb' set\nwhy=";
         let text = of(&job());

@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn running_job_has_no_end() {
+    fn end_time_of_a_running_slurm_job_is_omitted() {
         let all = |state: &str| {
             format!(
                 r#"{{"jobs": [{{"job_id": 1, "job_state": "{state}", "end_time": 1827758395}}]}}"#

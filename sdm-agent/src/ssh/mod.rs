@@ -348,7 +348,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_of_a_removed_host_names_job_and_host() {
+    fn error_for_output_of_a_removed_host_names_job_and_host() {
         let host = HostShare {
             host: "localhost".to_owned(),
             slots: None,

@@ -98,7 +98,7 @@ fn optional_argument_that_is_given_has_its_value() {
 }
 
 #[test]
-fn fortran_text_that_gdb_cannot_read_is_in_words() {
+fn fortran_text_that_gdb_cannot_read_is_shown_as_a_reason() {
     let Some(mut harness) = in_caller(3) else {
         return;
     };

@@ -147,7 +147,7 @@ fn breakpoint_is_inserted_while_the_program_runs() {
 }
 
 #[test]
-fn abort_stops_the_program_first() {
+fn call_of_abort_stops_the_program_before_sigabrt() {
     let mut harness = Harness::new();
     let program = harness.compile("crash", &[]);
     harness.start(&program, &["abort"]);

@@ -29,7 +29,7 @@ fn with_classes(harness: Harness, spec: BreakSpec) -> Option<Harness> {
 }
 
 #[test]
-fn components_of_classes_have_their_plain_names() {
+fn fortran_class_components_evaluate_by_plain_name() {
     let Some(mut harness) = with_classes(Harness::new(), at(1, "self%id == 3")) else {
         return;
     };
@@ -188,7 +188,7 @@ fn components_of_classes_are_assigned_and_watched() {
 }
 
 #[test]
-fn assigned_text_is_cut_or_padded() {
+fn text_assigned_in_fortran_is_cut_or_padded_to_its_length() {
     let Some(mut harness) = with_classes(Harness::new(), at(1, "i == 1")) else {
         return;
     };

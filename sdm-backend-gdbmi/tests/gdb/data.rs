@@ -47,7 +47,7 @@ fn until_advance_and_finish_stop_at_their_location() {
 }
 
 #[test]
-fn jump_call_and_return_change_the_frame() {
+fn jump_return_and_call_execute_and_refuse_bad_arguments() {
     let mut harness = Harness::new();
     let program = harness.compile("values", &[]);
     harness.start(&program, &[]);

@@ -201,7 +201,7 @@ fn program_is_looked_up_on_the_path_of_its_environment() {
 }
 
 #[test]
-fn wrapper_may_exec_several_times_before_the_program() {
+fn program_behind_a_wrapper_of_several_execs_stops_at_main() {
     let mut harness = Harness::new();
     let program = harness.compile("steps", &[]);
     let script = harness.directory.join("bind it.sh");

@@ -52,7 +52,7 @@ fn running_program_is_interrupted_and_continued() {
 
 /// The commands go to gdb's command line, which would wait for the stop.
 #[test]
-fn interrupt_works_after_every_resuming_command() {
+fn program_is_interrupted_after_every_resuming_command() {
     let location = || "wait_for_ever".to_owned();
     let runs = [
         Command::ContinueSignal {

@@ -149,7 +149,7 @@ fn breakpoints_at_one_location_each_use_their_own_condition() {
 }
 
 #[test]
-fn ignore_count_outlasts_a_condition_that_cannot_be_evaluated() {
+fn condition_that_gdb_cannot_evaluate_uses_no_ignore_count() {
     for is_shared in [false, true] {
         let mut several = Several::new(is_shared);
         let all = &mut several;
@@ -203,7 +203,7 @@ fn catchpoint_stops_despite_a_false_condition_of_another() {
 
 /// gdb forgets the step if a breakpoint interrupts it.
 #[test]
-fn step_outlasts_breakpoints_at_which_the_task_does_not_stop() {
+fn step_is_completed_despite_breakpoints_with_failed_condition() {
     for is_shared in [false, true] {
         let mut several = Several::new(is_shared);
         let all = &mut several;

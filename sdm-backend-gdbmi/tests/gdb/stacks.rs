@@ -30,7 +30,7 @@ fn view(answer: Answer) -> FrameView {
 }
 
 #[test]
-fn backtraces_have_arguments_and_limits() {
+fn backtrace_limit_arguments_and_frame_selection_are_obeyed() {
     let mut harness = Harness::new();
     let program = harness.compile("steps", &[]);
     harness.start(&program, &[]);
@@ -320,7 +320,7 @@ fn corrupt_stack_ends_with_the_reason() {
 }
 
 #[test]
-fn arguments_have_the_lengths_of_their_own_frames() {
+fn fortran_text_length_is_read_in_the_frame_of_the_argument() {
     let at = break_spec(1, "lengths.f90:7");
     let Some((mut harness, _)) = in_fortran(Harness::new(), "lengths", at) else {
         return;

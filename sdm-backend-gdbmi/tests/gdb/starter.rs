@@ -88,7 +88,7 @@ fn missing_loader_fails_with_the_program_name() {
 }
 
 #[test]
-fn gdb_wrapper_script_may_use_low_descriptors() {
+fn input_and_output_pass_if_a_gdb_wrapper_closes_descriptors() {
     let mut harness = Harness::new();
     let gdb = std::env::var("SDM_GDB").unwrap_or_else(|_| "gdb".to_owned());
     let script = harness.directory.join("gdb");

@@ -10,7 +10,7 @@ use sdm_debug::{Backend, Command, Event, FailureCode, Reply};
 use crate::harness::{Harness, spec, stopped};
 
 #[test]
-fn ten_megabytes_arrive_whole_and_in_order() {
+fn ten_megabytes_of_output_arrive_whole_and_in_order() {
     let mut harness = Harness::new();
     let program = harness.compile("stream", &[]);
     let mut start = spec(&program, &["10000000"]);

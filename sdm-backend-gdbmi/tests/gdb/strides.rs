@@ -129,7 +129,7 @@ fn elements_with_negative_strides_are_read_correctly() {
 }
 
 #[test]
-fn array_sections_with_negative_strides_have_right_values() {
+fn array_sections_with_negative_strides_are_read_correctly() {
     let Some(mut harness) = Harness::strided(LOOP) else {
         return;
     };
@@ -170,7 +170,7 @@ fn array_sections_with_negative_strides_have_right_values() {
 }
 
 #[test]
-fn commands_without_values_refuse_negative_strides() {
+fn mi_x_and_watch_commands_refuse_negative_strides() {
     let Some(mut harness) = Harness::strided(LOOP) else {
         return;
     };

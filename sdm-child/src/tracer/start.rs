@@ -149,7 +149,7 @@ mod tests {
 
     /// The wrapper is not in the page cache, so that its own `exec` waits for the disk after `spawn` has returned.
     #[test]
-    fn exec_of_the_wrapper_is_not_taken_for_the_programs() {
+    fn exec_of_the_wrapper_is_not_taken_for_that_of_the_program() {
         let shell = std::env::temp_dir().join(format!("sdm-shell-{}", std::process::id()));
         fs::copy("/bin/bash", &shell).unwrap();
         File::open(&shell).unwrap().sync_all().unwrap();

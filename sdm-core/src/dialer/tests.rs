@@ -118,7 +118,7 @@ fn strangers_without_the_key_do_not_end_dialing() {
 }
 
 #[test]
-fn silent_stranger_does_not_delay_dialing() {
+fn dialer_leaves_a_silent_port_after_3_and_then_6_seconds() {
     let mut now = Instant::now();
     let mut dialer = dialer(now, &["tcp://10.0.0.1:7000-7255"]);
     let (mut tried, mut pauses) = (Vec::new(), Vec::new());
@@ -177,7 +177,7 @@ fn dialer_retries_all_addresses_but_drops_wrong_peers() {
 }
 
 #[test]
-fn peer_refused_at_all_addresses_is_gone() {
+fn peer_that_refuses_at_all_addresses_counts_as_gone() {
     let now = Instant::now();
     let addresses = ["tcp://10.0.0.1:1", "tcp://10.0.0.2:2"];
     let unreachable = || DialFailure::NotReached("no route to host".to_owned());

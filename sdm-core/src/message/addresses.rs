@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_every_length_are_kept() {
+    fn addresses_of_every_length_are_read_back_unchanged() {
         for texts in [vec![], vec![""], vec!["a", "", "ä"], vec!["x"; 16]] {
             let long = "ö".repeat(300);
             let texts: Vec<&str> = texts.into_iter().chain([&*long]).collect();

@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn socket_addresses_are_converted() {
+    fn numeric_or_local_tcp_address_becomes_a_socket_address() {
         let at = |text: &str| text.parse::<ConnectionString>().unwrap().socket_addr();
         assert_eq!(at("tcp://[::1]:5"), Some("[::1]:5".parse().unwrap()));
         assert_eq!(

@@ -71,7 +71,7 @@ fn receive(side: &mut Shaped, other: &mut Shaped, conn: ConnId, count: usize) ->
 }
 
 #[test]
-fn both_directions_have_latency_and_deliver_the_last_bytes() {
+fn shaped_connection_delays_both_ways_and_loses_no_byte() {
     let (mut a, mut b) = (transport("latency_us=30000"), transport(""));
     let (conn, peer) = connect(&mut a, &mut b, "tcp://127.0.0.1:0");
     let latency = Duration::from_millis(30);

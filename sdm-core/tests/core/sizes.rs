@@ -19,7 +19,7 @@ fn body(message: &Message) -> Bytes {
 }
 
 #[test]
-fn messages_have_bounded_wire_size() {
+fn command_and_answer_of_a_million_tasks_take_few_bytes() {
     let million = IdSet::all_below(1_000_000);
     let payload = b"print x".to_vec();
     let uniform = encoded(&plain_command(70_000, million.clone(), payload.clone()));

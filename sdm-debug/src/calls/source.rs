@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn expression_with_side_effects_is_not_evaluated() {
+    fn expression_with_side_effects_is_recognized() {
         for harmless in [
             "left",
             "(rank + 1) % size",

@@ -172,7 +172,7 @@ fn stack_tree_of_a_million_tasks_takes_few_bytes() {
 }
 
 #[test]
-fn lines_merge_with_their_tasks() {
+fn equal_lines_merge_into_one_with_tasks_and_count() {
     let payloads = [text("a\nb\nb\n"), text("a\nc"), value("a"), text("")];
     let (sources, merged) = merge_flat(RULE_LINES, &[], &payloads);
     let lines = Lines::decode(&sources, &merged).unwrap();

@@ -75,7 +75,7 @@ fn received(from: &[i64], communicator: (&str, Option<i64>)) -> Vec<String> {
 
 /// A tag that depends on the rank is shown as a number, not as a rank.
 #[test]
-fn tag_is_shown_as_a_number() {
+fn tag_derived_from_the_rank_is_shown_as_rank_plus_offset() {
     let lines = |by: i64| {
         let mut probes = Probes::default();
         for rank in 0..4 {
@@ -116,7 +116,7 @@ fn facts(source: i64, communicator: (&str, Option<i64>)) -> String {
 }
 
 #[test]
-fn few_values_have_their_ranks_and_many_are_counted() {
+fn few_argument_values_show_their_ranks_and_many_a_count() {
     let facts = |from: &[i64]| received(from, ("MPI_COMM_WORLD", None))[1].clone();
     let ring = facts(&[1, 2, 3, 0]);
     assert_eq!(ring, "from rank+1 [0-2], 0 [3] (left), tag MPI_ANY_TAG");

@@ -356,7 +356,7 @@ fn file_without_json_is_refused() {
 
 /// A short file cannot cause a large allocation.
 #[test]
-fn rank_sets_of_a_short_file_are_bounded() {
+fn short_file_that_expands_to_huge_rank_sets_is_refused() {
     let role = json!([{ "tasks": "0-4194303", "number": 1 }]);
     let roles: BTreeMap<_, _> = ROLES
         .iter()

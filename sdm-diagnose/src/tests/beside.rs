@@ -28,7 +28,7 @@ fn cycles_of_locks_and_files_are_deadlocks() {
 
 /// Rank 1 has the lock of a file, and waits in a barrier for rank 0, which waits for the lock.
 #[test]
-fn cycle_may_include_a_file_lock() {
+fn holder_of_a_file_lock_in_a_wait_cycle_is_blamed() {
     let look: Look<'_> = &[
         ("0", "main:9 flock:9", "", ""),
         ("1-3", "main:12 MPI_Barrier:12", "", ""),

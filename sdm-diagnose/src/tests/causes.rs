@@ -47,7 +47,7 @@ fn strings(list: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn rank_at_finalize_skipped_the_operation() {
+fn rank_in_finalize_is_blamed_for_a_skipped_collective() {
     let mut seen = standing(&[("2", ALLREDUCE, "", ""), ("0-1,3", AT_END, "", "")]);
     within(&mut seen, "2", "MPI_Allreduce", "2-3");
     call(&mut seen, "0-1,3", "MPI_Finalize", &[]);
@@ -61,7 +61,7 @@ fn rank_at_finalize_skipped_the_operation() {
 }
 
 #[test]
-fn missing_message_names_both_ranks() {
+fn missing_message_is_blamed_on_sender_and_receiver() {
     let mut seen = standing(&[("0", AT_END, "", ""), ("1", "main:4 MPI_Recv:4", "", "")]);
     call(&mut seen, "0", "MPI_Finalize", &[]);
     receive(&mut seen, "1", "0");
@@ -142,7 +142,7 @@ fn within_of_last(seen: &mut Observed, ranks: &str) {
 }
 
 #[test]
-fn nonblocking_collective_is_a_collective_operation() {
+fn wait_for_a_nonblocking_collective_is_judged_as_collective() {
     // Rank 3 is in the barrier of all ranks, while rank 2 waits for it in an operation of ranks 2-3.
     let mut seen = standing(&[("2", WAIT, "", ""), ("0-1,3", BARRIER, "", "")]);
     within(&mut seen, "2", "MPI_Wait", "2-3");

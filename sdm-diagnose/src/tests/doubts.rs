@@ -59,7 +59,7 @@ fn rank_past_a_nonblocking_broadcast_is_not_blamed() {
 
 /// A rank in a barrier can be past a nonblocking operation in which others wait, unless no rank can leave that early.
 #[test]
-fn rank_in_a_barrier_may_be_past_a_nonblocking_operation() {
+fn rank_in_barrier_is_blamed_for_a_missed_ibarrier_not_ibcast() {
     let with = |operation: &str| {
         let mut seen = standing(&[("0,2", WAIT, "", ""), ("1", BARRIER, "", "")]);
         call(

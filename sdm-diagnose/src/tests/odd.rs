@@ -97,7 +97,7 @@ fn only_rank_outside_a_scatter_is_blamed() {
 }
 
 #[test]
-fn rank_awaited_by_outlier_may_have_skipped_its_send() {
+fn outlier_waiting_for_an_unknown_sender_is_not_blamed() {
     let look: Look<'_> = &[
         ("0", "main:80 MPI_Recv:80", "", ""),
         ("1-3", "main:12 MPI_Barrier:12", "", ""),

@@ -57,7 +57,7 @@ fn ranks_outside_a_guessed_deadlock_do_not_change_it() {
 
 /// A message that is sent to a rank with a matching request should pass.
 #[test]
-fn message_matching_a_request_is_in_transit() {
+fn only_a_send_that_matches_no_pending_request_is_reported() {
     let passes = (Step::CannotTell, "do not complete");
     let never = (
         Step::CannotGoOn,
@@ -130,7 +130,7 @@ fn message_to_mpi_proc_null_is_not_waited_for() {
 /// Rank 2 of a ring has swapped source and destination. Rank 3 has sent its message of step 1 to rank 0, which is one
 /// step further, and waits for the message of rank 2.
 #[test]
-fn long_message_of_a_send_receive_may_have_been_received() {
+fn sendrecv_cycle_of_long_messages_is_no_tag_mismatch() {
     let look: Look<'_> = &[("0-3", "main:9 MPI_Sendrecv:9", "", "")];
     let mut seen = observed(&[look, look]);
     for (task, to, from, tag) in [
@@ -182,7 +182,7 @@ fn rank_in_unreadable_communicator_is_not_reported_missing() {
 
 /// Ranks that read a window until another one has written it do not compute.
 #[test]
-fn rank_that_reads_a_window_in_a_loop_polls() {
+fn rank_that_reads_a_window_in_a_loop_counts_as_polling() {
     let barrier = ("0-1", "main:9 MPI_Barrier:9", "", "");
     let seen = |places: [&str; 3]| {
         let looks = places.map(|place| [barrier, ("2", place, place, "")]);

@@ -174,7 +174,7 @@ fn rank_whose_child_waits_for_it_is_proved_stuck() {
 
 /// Rank 1 sleeps for a moment after each test of a request. The other rank waits for it, or computes.
 #[test]
-fn rank_that_sleeps_between_polls_polls() {
+fn rank_that_sleeps_between_polls_counts_as_polling() {
     let nap = "main:5 usleep:5";
     let mut seen = standing(&[("0", WAITING, "", ""), ("1", nap, "", "")]);
     reduce_all(&mut seen, "0");

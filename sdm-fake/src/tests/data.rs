@@ -241,7 +241,7 @@ fn probe_reports_changes_since_the_last_probe() {
 }
 
 #[test]
-fn every_query_has_an_answer() {
+fn every_breakpoint_query_and_step_of_the_fake_gdb_is_answered() {
     let mut bench = Bench::started(SCENARIO, "0-1");
     for (command, part) in points().into_iter().chain(looks()).chain(moves()) {
         let answer = both(&mut bench, command.clone());

@@ -17,7 +17,7 @@ fn merged(number: u16, answers: &[(IdSet, Bytes)]) -> (IdSet, Bytes) {
 }
 
 #[test]
-fn emulated_answers_merge() {
+fn fake_gdb_answers_merge_to_a_stack_tree_and_statistics() {
     let script = "stack = main m.c:9 > a a.c:1\nstack = main m.c:9 > b b.c:2\nhelpers = 3";
     let scenario = Arc::new(Scenario::parse(script).unwrap());
     let tasks = IdSet::all_below(10);

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn required_qualifier_has_to_be_known() {
+    fn query_with_unknown_required_qualifier_is_recognized() {
         let flagged = |key: &CStr, flags| {
             let info = Info {
                 flags,

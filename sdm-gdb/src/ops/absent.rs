@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn value_that_cannot_be_read_is_in_words() {
+    fn unreadable_fortran_value_is_shown_as_its_reason() {
         for (text, words) in [
             (
                 "<error reading variable: Cannot access memory at address 0x0>",

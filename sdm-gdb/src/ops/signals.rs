@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn handle_arguments_name_signals() {
+    fn handle_arguments_are_expanded_to_signal_names() {
         let check = |word: &str, expect: &[&str]| assert_eq!(named(word), expect, "{word}");
         check("SIGSEGV", &["SIGSEGV"]);
         check("11", &["SIGSEGV"]);

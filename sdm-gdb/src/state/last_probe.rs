@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_of_different_threads_are_not_compared() {
+    fn stack_of_another_thread_counts_as_changed() {
         let mut now = probed("main:1");
         now.thread = Some(7);
         let found = now.since(&probed("main:1"), &Followed::default());

@@ -220,7 +220,7 @@ fn process_that_cannot_take_the_sigint_is_not_detached() {
 }
 
 #[test]
-fn starved_program_is_awaited_until_it_has_stopped() {
+fn starved_program_counts_as_unstoppable_only_after_running() {
     let (mut scene, seen) = interrupted();
     scene.reply("^done");
     for (pending, times) in [(SIGINT, 3), (1 << 18, 3), (0, 3)] {

@@ -46,7 +46,7 @@ impl Scene {
 }
 
 #[test]
-fn second_handled_error_of_mpich_asks_few_questions() {
+fn second_handled_error_of_mpich_sends_few_gdb_commands() {
     let mut scene = Scene::new(FakeHost::default());
     let config = DriverConfig {
         internal_breakpoints: true,

@@ -270,7 +270,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn owner_of_a_process_is_determined() {
+    fn process_belongs_to_a_user_only_if_all_ids_and_files_do() {
         let proc = Proc::new("owner");
         let own = geteuid().as_raw();
         let other = own + 1;

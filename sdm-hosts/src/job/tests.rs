@@ -207,7 +207,7 @@ fn processes_by_pid_have_their_ranks_in_the_job() {
 }
 
 #[test]
-fn two_jobs_of_one_program_are_kept_apart() {
+fn program_name_of_several_jobs_is_refused_with_their_pids() {
     for (first, second) in [("PMIX_NAMESPACE=1@1", "PMIX_NAMESPACE=2@1"), ("", "")] {
         let proc = Proc::new("jobs");
         for (starter, job) in [(BASE, first), (BASE + 10, second)] {

@@ -138,7 +138,7 @@ fn longest_encoding_fits_the_bound() {
 }
 
 #[test]
-fn valid_foreign_encodings_are_decoded() {
+fn valid_encodings_that_sdm_never_writes_are_decoded() {
     let check = |base: u32, bytes: &[u8], text: &str| {
         assert_eq!(
             IdSet::decode(base, bytes),

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cached_pages_join_to_the_memory_they_were_read_from() {
+    fn reads_through_the_page_cache_equal_the_process_memory() {
         let own = PageCache::of(std::process::id().cast_signed());
         let bytes: Vec<u8> = (0..20_000_u32).map(|at| at.to_le_bytes()[0]).collect();
         let start = bytes.as_ptr() as u64;

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_within_functions_have_no_number() {
+    fn number_suffix_of_a_nested_function_is_removed() {
         for (linker, shown) in [
             ("inner.0", "inner"),
             ("sum_up.12", "sum_up"),

@@ -280,7 +280,7 @@ fn refused(call: i64, errno: i32) -> Refusal {
 }
 
 #[test]
-fn refused_ptrace_is_reported_with_its_reason() {
+fn refused_ptrace_is_reported_as_not_allowed() {
     let refusal = refused(libc::SYS_ptrace, libc::EPERM);
     assert!(matches!(refusal, Refusal::NotAllowed { .. }), "{refusal:?}");
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn functions_are_found_by_their_names() {
+fn mpi_function_name_determines_its_kind_of_wait() {
     assert!(FUNCTIONS.is_sorted_by_key(|function| function.0));
     let check = |function, expect| assert_eq!(waits_for(function), expect, "{function}");
     check("MPI_Allreduce", Some(W::All));

@@ -79,7 +79,7 @@ fn listeners_receive_events_of_their_element_or_children() {
 }
 
 #[test]
-fn listeners_may_be_added_and_removed_between_polls() {
+fn removed_and_later_added_listeners_get_no_earlier_notice() {
     let (mut model, manager) = cluster();
     let first = model.listen(Interest::All).expect("there is room");
     let second = model.listen(Interest::All).expect("there is room");

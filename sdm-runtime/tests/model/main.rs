@@ -306,7 +306,7 @@ fn reported_errors_of_one_event_are_bounded() {
 }
 
 #[test]
-fn string_ids_work_like_numeric_ids() {
+fn elements_with_string_ids_are_updated_and_removed() {
     let mut model = Model::default();
     let manager = model.add_manager(BASE, "here").expect("there is room");
     for event in [
@@ -338,7 +338,7 @@ fn string_ids_work_like_numeric_ids() {
 }
 
 #[test]
-fn announced_definitions_apply_to_elements() {
+fn element_values_are_checked_by_announced_definitions() {
     let (mut model, manager) = cluster();
     let definition = |id: &str, kind: &str, default: &str, extra: &[&str]| Definition {
         id: id.to_owned(),

@@ -231,7 +231,7 @@ fn ptp_document_dialect_has_no_big_integers() {
 }
 
 #[test]
-fn attributes_are_sent_on_request() {
+fn attribute_definitions_are_sent_on_request() {
     let (mut agent, mut client) = agent(Dialect::Ptp);
     let mut defined = |command| {
         let reports = ask(&mut agent, &mut client, command);
@@ -324,7 +324,7 @@ fn filtered_elements_are_omitted_with_their_children() {
 }
 
 #[test]
-fn own_commands_and_events_pass_between_both_ends() {
+fn commands_defined_by_a_program_pass_if_the_agent_agrees() {
     const DRAIN: u16 = 100;
     const PROGRESS: u16 = 0x100;
     let drain = || Command::Own {

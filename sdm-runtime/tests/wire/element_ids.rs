@@ -37,7 +37,7 @@ fn begun(base: &str) -> Agent {
 }
 
 #[test]
-fn text_base_ids_are_checked() {
+fn invalid_text_base_id_is_refused() {
     for (base, is_valid) in [
         ("host_a", true),
         ("1000", true),

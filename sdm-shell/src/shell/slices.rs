@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn long_slices_are_asked_in_pieces() {
+    fn long_slices_are_evaluated_in_pieces() {
         for (expression, size, pieces) in [
             (
                 "v[5:40004]",

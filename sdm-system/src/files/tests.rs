@@ -35,7 +35,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn only_regular_files_are_opened() {
+fn fifo_device_and_folder_are_refused_as_files() {
     let folder = Folder::new("open");
     let file = folder.0.join("file");
     fs::write(&file, "text").unwrap();
@@ -72,7 +72,7 @@ fn only_regular_files_are_opened() {
 }
 
 #[test]
-fn text_files_have_a_size_limit() {
+fn too_long_or_non_utf8_text_file_is_refused() {
     let folder = Folder::new("bound");
     let file = folder.0.join("file");
     fs::write(&file, b"12345").unwrap();
@@ -184,7 +184,7 @@ fn new_file_takes_the_lines_of_all_that_open_it_at_once() {
 }
 
 #[test]
-fn private_folder_is_created_and_checked() {
+fn private_folder_is_created_and_unsafe_one_is_refused() {
     let folder = Folder::new("private");
     let own = folder.0.join("own");
     for _ in 0..2 {

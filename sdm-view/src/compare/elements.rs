@@ -215,7 +215,7 @@ mod tests {
 
     /// The names that the printers of C++'s library give to such values are no part of an expression.
     #[test]
-    fn value_held_by_another_has_its_path() {
+    fn value_inside_a_smart_pointer_or_optional_has_a_path() {
         let shared =
             "std::shared_ptr<P> (use count 1, weak count 0) = {get() = {x = 1, y = {2, 3}}}";
         let map = format!("std::map with 1 element = {{[\"a\"] = {shared}}}");

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_with_numbers_are_found() {
+    fn numeric_members_and_pointers_of_a_value_are_found() {
         let check = |text: &str, expect: &[(bool, &str)]| {
             let part = |(is_pointer, path): &(bool, &str)| match is_pointer {
                 true if text.contains('<') => NumericPart::Named((*path).to_owned()),

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn expression_with_an_operator_is_grouped() {
+    fn expression_with_an_operator_is_put_in_parentheses() {
         for plain in ["p", "a.b->c[3]", "grid%rows(2)", "v(1:2, 2)", "$1"] {
             assert_eq!(grouped(plain), plain);
         }

@@ -49,7 +49,7 @@ fn answers_have_classes_with_sets_and_typed_values() {
 }
 
 #[test]
-fn events_have_distinct_kinds() {
+fn stop_exit_error_and_end_become_json_events() {
     let tasks = IdSet::all_below(2);
     let happened = |what| Item::Happened {
         tasks: tasks.clone(),

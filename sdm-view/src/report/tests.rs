@@ -461,7 +461,7 @@ fn restarted_job_has_its_own_report() {
 }
 
 #[test]
-fn stacks_are_kept_where_a_later_query_lacks_them() {
+fn report_keeps_earlier_stacks_that_a_later_query_lacks() {
     let look = |task: u32, frames: usize| Look {
         task: TaskId(task),
         tasks: IdSet::single(TaskId(task)),

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn local_machine_is_described() {
+    fn machine_facts_name_command_line_directory_and_version() {
         let facts = of_machine();
         let of = |name| facts.iter().find(|fact| fact.name == name);
         for name in ["command line", "directory", "machine", "SDM"] {

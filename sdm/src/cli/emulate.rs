@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn link_options_are_parsed() {
+    fn latency_and_bandwidth_options_are_parsed() {
         assert_eq!(latency("50us").unwrap(), Duration::from_micros(50));
         for (text, part) in [("2s", "1 s"), ("x", "number"), ("5", "unit")] {
             let error = latency(text).unwrap_err().to_string();

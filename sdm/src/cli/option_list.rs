@@ -36,7 +36,7 @@ fn add(command: &Command, path: &str, lines: &mut Vec<String>) {
 }
 
 #[test]
-fn commands_and_options_match_kept_list() {
+fn commands_and_options_match_the_recorded_list() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/option_list.txt");
     let mut lines = Vec::new();
     let mut command = Cli::command();

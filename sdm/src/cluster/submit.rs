@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_script_brings_its_own_options() {
+    fn sbatch_options_of_a_script_are_passed_only_to_slurm() {
         let folder = files::temporary_folder().join("sdm-submit-script");
         std::fs::create_dir_all(&folder).unwrap();
         let text = "#!/bin/sh\n#SBATCH --time=10 -p debug # why\n\n# of ours\n#SBATCH -J 'a b'\nsrun x\n#SBATCH -n 9\n";

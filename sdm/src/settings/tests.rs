@@ -36,7 +36,7 @@ fn parsed(settings: &Settings, line: &str) -> Cli {
 }
 
 #[test]
-fn settings_follow_their_precedence() {
+fn command_line_precedes_variable_then_table_then_top_level() {
     let text = "timeout = 40\nlauncher = \"mpirun\"\n[run]\ntimeout = 50\npartial = true\nhang-timeout = 9\n\
                 launcher-option = [\"--host\", \"a:4\"]\n[attach]\ngdb = \"/x/gdb\"\n";
     let run = |settings: &Settings, line: &str| match parsed(settings, line).command {

@@ -333,7 +333,7 @@ fn every_library_has_a_reason_in_its_table() {
 }
 
 #[test]
-fn import_check_detects_violations() {
+fn imports_of_a_crate_are_read_from_its_manifest() {
     assert!(imports("sdm-server").contains("sdm-backend-gdbmi"));
     assert!(!imports("sdm-core").contains("sdm-debug"));
 }

@@ -189,7 +189,7 @@ fn every_invariant_cites_a_test() {
 }
 
 #[test]
-fn missing_citation_is_detected() {
+fn citation_of_a_missing_file_or_test_is_detected() {
     let sources = sources();
     for cited in [
         "sdm-core/src/no_such.rs",

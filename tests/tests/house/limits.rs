@@ -252,7 +252,7 @@ fn type_names_are_unique_in_a_crate() {
 }
 
 #[test]
-fn large_items_are_detected() {
+fn type_over_the_field_or_method_limit_is_detected() {
     let source = |text: String| Source {
         member: "it".to_owned(),
         path: "it/src/lib.rs".to_owned(),

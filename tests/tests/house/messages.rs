@@ -42,7 +42,7 @@ fn stale<'a>(rows: &[&'a str], texts: &BTreeMap<String, String>) -> Vec<&'a str>
 }
 
 #[test]
-fn listed_messages_are_texts_of_today() {
+fn every_listed_message_still_occurs_in_the_source() {
     let mut texts: BTreeMap<String, String> = BTreeMap::new();
     for source in sources::all().iter().filter(|it| !it.is_test) {
         let text = texts.entry(source.member.clone()).or_default();

@@ -223,7 +223,7 @@ fn documents_are_within_their_length() {
 
 /// Every decision is short, has the four headings, and is in both indexes by its title.
 #[test]
-fn decisions_have_a_common_form() {
+fn decision_records_have_four_headings_and_index_entries() {
     let index = read("docs/adr/README.md");
     let summary = read("docs/SUMMARY.md");
     let decisions = decisions();

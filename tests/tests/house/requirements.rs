@@ -79,7 +79,7 @@ fn requirements_and_claims_cite_existing_tests() {
 }
 
 #[test]
-fn requirements_are_counted_by_document() {
+fn table_of_requirement_counts_matches_the_rows() {
     let text = fs::read_to_string(root().join(DOCUMENT)).expect("a document");
     let mut sum = [0; 4];
     let line = |name: &str, [all, shown, unmet, bare]: [usize; 4]| {
@@ -100,7 +100,7 @@ fn requirements_are_counted_by_document() {
 }
 
 #[test]
-fn faults_of_a_row_are_found() {
+fn requirement_with_a_missing_place_or_test_is_a_fault() {
     let exists = |name: &str| name == "wire agent::a";
     let fault = |place, test| fault(["s", place, test], exists);
     assert_eq!(

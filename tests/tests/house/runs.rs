@@ -193,7 +193,7 @@ fn changed_files_choose_their_tests() {
 }
 
 #[test]
-fn results_are_compared_with_an_earlier_run() {
+fn comparison_of_test_runs_names_new_failures_and_tests() {
     let folder = Folder::new("results");
     let now = "a-01\tone\t2.0\t1.0\t1\na-01\ttwo\t1.0\t1.0\t1\na-01\tnew\t0.5\t0.1\t0\n";
     let before = "a-02\tone\t1.5\t1.0\t0\na-02\ttwo\t1.0\t1.0\t1\n";
@@ -229,7 +229,7 @@ fn test_absent_from_the_base_counts_as_new() {
 
 /// No other test runs the line of scripts/install that names packages, which can be renamed.
 #[test]
-fn packages_that_install_builds_exist() {
+fn packages_named_in_the_install_script_exist() {
     let root = sources::root();
     let script = fs::read_to_string(root.join("scripts/install")).expect("a file");
     let lists = script.lines().filter_map(|line| {
@@ -268,7 +268,7 @@ fn score_goes_on_past_a_program_that_fails_to_compile() {
 
 /// A set of ranks can have strides.
 #[test]
-fn score_reads_all_forms_of_sets_of_ranks() {
+fn score_script_parses_rank_lists_ranges_and_strides() {
     let folder = Folder::new("score-ranks");
     let lines = "python3 -c \"import runpy; f = runpy.run_path('$ROOT/scripts/score')['ranks']\nprint(sorted(f('0,2-3,4-8/2')))\"";
     let (code, said) = bash(&folder.0, lines);

@@ -53,7 +53,7 @@ fn settings_reach_a_session_and_show_their_origin() {
 }
 
 #[test]
-fn completions_and_manual_pages_match_the_definition() {
+fn completions_and_manual_pages_cover_commands_and_options() {
     let place = Place::new();
     let done = Sdm::new(&place, "completions")
         .args(["bash"])

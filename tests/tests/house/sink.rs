@@ -140,7 +140,7 @@ fn all_output_passes_the_escaping_sink() {
 }
 
 #[test]
-fn names_are_shown_only_escaped() {
+fn only_listed_files_display_paths_without_escaping() {
     hold(&RAW_NAMES, &ALLOWED_RAW);
 }
 

@@ -49,7 +49,7 @@ fn stands_for(row: &str, reason: &str) -> bool {
 }
 
 #[test]
-fn each_skip_is_listed() {
+fn every_skip_reason_of_a_test_is_in_docs_skips() {
     let list = read("docs/skips.md");
     let rows = list.lines().filter_map(|line| line.strip_prefix("| `"));
     let rows: Vec<&str> = rows

@@ -400,7 +400,7 @@ fn suppressed_errors_are_not_reported() {
 }
 
 #[test]
-fn fortran_is_checked_with_use_mpi_and_use_mpi_f08() {
+fn mpi_errors_in_fortran_with_mpi_or_mpi_f08_are_reported() {
     for (name, launcher, compiler) in [
         ("mpi_errors", "mpirun", Compiler::FortranOpenMpi),
         ("mpi_errors_f08", "mpiexec", Compiler::FortranMpich),

@@ -71,14 +71,18 @@ const WRONG: [(&str, u32, &str, &str); 17] = [
 ];
 
 #[test]
-fn wrong_accesses_are_reported_at_their_lines() {
-    hold(wrong_accesses_are_reported_at_their_lines, SOURCE, &WRONG);
+fn mpi_buffer_and_window_errors_are_reported_at_their_lines() {
+    hold(
+        mpi_buffer_and_window_errors_are_reported_at_their_lines,
+        SOURCE,
+        &WRONG,
+    );
 }
 
 #[test]
-fn right_accesses_cause_no_report() {
+fn correct_buffer_and_window_accesses_cause_no_report() {
     hold_right(
-        right_accesses_cause_no_report,
+        correct_buffer_and_window_accesses_cause_no_report,
         SOURCE,
         &[
             "right_columns",
@@ -90,7 +94,7 @@ fn right_accesses_cause_no_report() {
 }
 
 #[test]
-fn race_of_any_source_is_reported() {
+fn race_of_mpi_any_source_receives_is_reported() {
     let rows = [
         ("any_before_asked", 504, "MPI_ANY_SOURCE, 32", ""),
         ("any_before_probed", 504, "MPI_ANY_SOURCE, 36", ""),
@@ -98,14 +102,14 @@ fn race_of_any_source_is_reported() {
         ("any_before_named", 504, "MPI_ANY_SOURCE, 30", "0"),
         ("any_posted_before_named", 504, "MPI_ANY_SOURCE : 1", "0"),
     ];
-    hold(race_of_any_source_is_reported, SOURCE, &rows);
+    hold(race_of_mpi_any_source_receives_is_reported, SOURCE, &rows);
     hold_right(
-        race_of_any_source_is_reported,
+        race_of_mpi_any_source_receives_is_reported,
         SOURCE,
         &["any_before_synchronous"],
     );
     hold_right(
-        race_of_any_source_is_reported,
+        race_of_mpi_any_source_receives_is_reported,
         SOURCE,
         &["named_posted_before_any"],
     );
@@ -160,7 +164,7 @@ fn right_uses_of_handles_cause_no_report() {
 
 /// Open MPI 4.1 refuses or crashes in two of the cases, and does not have the functions of the other.
 #[test]
-fn wrong_starts_partitions_and_detached_memory_are_reported() {
+fn buffer_changes_and_puts_to_detached_memory_are_reported() {
     let (launcher, compiler) = LAUNCHERS[1];
     let place = Place::new();
     let _program = place.compile("mpi_handles", compiler);

@@ -90,9 +90,11 @@ fn run(place: &Place, launcher: &str, names: &[&str]) -> Done {
 }
 
 #[test]
-fn errors_among_groups_are_reported_at_their_lines() {
-    for (launcher, compiler) in chosen(errors_among_groups_are_reported_at_their_lines, &LAUNCHERS)
-    {
+fn window_intercommunicator_and_topology_errors_are_reported() {
+    for (launcher, compiler) in chosen(
+        window_intercommunicator_and_topology_errors_are_reported,
+        &LAUNCHERS,
+    ) {
         let place = Place::new();
         let _program = place.compile("mpi_groups", compiler);
         let mut names: Vec<_> = WRONG.iter().map(|(name, ..)| *name).collect();
@@ -126,7 +128,7 @@ fn errors_among_groups_are_reported_at_their_lines() {
 }
 
 #[test]
-fn right_uses_of_groups_cause_no_report() {
+fn right_uses_of_windows_and_topologies_cause_no_report() {
     let names = [
         "within_the_window",
         "right_epochs",
@@ -134,7 +136,10 @@ fn right_uses_of_groups_cause_no_report() {
         "right_neighbours",
         "ready_in_time",
     ];
-    for (launcher, compiler) in chosen(right_uses_of_groups_cause_no_report, &LAUNCHERS) {
+    for (launcher, compiler) in chosen(
+        right_uses_of_windows_and_topologies_cause_no_report,
+        &LAUNCHERS,
+    ) {
         let place = Place::new();
         let _program = place.compile("mpi_groups", compiler);
         let done = run(&place, launcher, &names).code(0);
@@ -143,9 +148,9 @@ fn right_uses_of_groups_cause_no_report() {
 }
 
 #[test]
-fn other_call_between_groups_is_reported_before_it_hangs() {
+fn other_call_between_intercommunicator_groups_is_reported() {
     for (launcher, compiler) in chosen(
-        other_call_between_groups_is_reported_before_it_hangs,
+        other_call_between_intercommunicator_groups_is_reported,
         &LAUNCHERS,
     ) {
         let place = Place::new();

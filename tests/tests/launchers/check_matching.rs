@@ -160,11 +160,9 @@ fn run(place: &Place, launcher: &str, how: &[&str], names: &[&str]) -> Done {
 }
 
 #[test]
-fn other_counts_of_a_reduction_are_reported_before_it_fails() {
-    for (launcher, compiler) in chosen(
-        other_counts_of_a_reduction_are_reported_before_it_fails,
-        &LAUNCHERS,
-    ) {
+fn reduce_scatter_with_different_counts_is_reported() {
+    for (launcher, compiler) in chosen(reduce_scatter_with_different_counts_is_reported, &LAUNCHERS)
+    {
         let place = Place::new();
         let _program = place.compile("mpi_matching", compiler);
         // MPI may refuse what comes next, or wait for more.
@@ -179,8 +177,11 @@ fn other_counts_of_a_reduction_are_reported_before_it_fails() {
 }
 
 #[test]
-fn mismatches_are_reported_by_both_sides() {
-    for (launcher, compiler) in chosen(mismatches_are_reported_by_both_sides, &LAUNCHERS) {
+fn message_and_window_errors_are_reported_by_their_ranks() {
+    for (launcher, compiler) in chosen(
+        message_and_window_errors_are_reported_by_their_ranks,
+        &LAUNCHERS,
+    ) {
         let place = Place::new();
         let _program = place.compile("mpi_matching", compiler);
         let mut names: Vec<_> = WRONG.iter().map(|(name, ..)| *name).collect();

@@ -272,7 +272,7 @@ fn invalid_element_types_and_partition_numbers_are_reported() {
 
 /// MPICH waits for good in the call.
 #[test]
-fn different_groups_of_one_communicator_are_reported() {
+fn communicator_of_different_groups_on_ranks_is_reported() {
     let (launcher, compiler) = LAUNCHERS[0];
     let place = Place::new();
     let _program = place.compile("mpi_parts", compiler);
@@ -285,9 +285,9 @@ fn different_groups_of_one_communicator_are_reported() {
 
 /// No files are opened beside it: MPICH gives the freed key to its own part for files.
 #[test]
-fn key_that_was_freed_is_reported() {
+fn key_that_was_freed_is_reported_when_set_on_a_communicator() {
     hold(
-        key_that_was_freed_is_reported,
+        key_that_was_freed_is_reported_when_set_on_a_communicator,
         SOURCE,
         &[("freed_key", 102, "MPI_Comm_set_attr(world, copy", "0-1-2")],
     );

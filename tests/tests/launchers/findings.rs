@@ -93,7 +93,7 @@ fn equal_leaks_are_one_stop_of_their_ranks() {
 
 /// A batch run has no stop at `main`, where the program's libraries are loaded.
 #[test]
-fn batch_run_checks_for_leaks_at_the_end() {
+fn batch_run_reports_address_sanitizer_leaks_at_its_end() {
     let place = Place::new();
     let program = place.compile_with("leaks", Compiler::C, &["-g", "-fsanitize=address"]);
     let run = |blocks: &str, code: i32| {

@@ -11,12 +11,15 @@ use sdm_tests::united;
 use super::chosen::{LAUNCHERS, chosen};
 
 #[test]
-fn four_ranks_are_debugged_while_they_add_up() {
+fn four_ranks_stop_step_and_print_the_sum_of_mpi_allreduce() {
     let line = |text| Place::line("mpi_sum.c", text);
     let (begins, sums) = (line("int sum = 0"), line("MPI_Allreduce"));
     let (calls, prints) = (line("sum = add_up"), line("printf"));
     let until = format!("tbreak {prints}");
-    for (launcher, compiler) in chosen(four_ranks_are_debugged_while_they_add_up, &LAUNCHERS) {
+    for (launcher, compiler) in chosen(
+        four_ranks_stop_step_and_print_the_sum_of_mpi_allreduce,
+        &LAUNCHERS,
+    ) {
         let place = Place::new();
         let sum = place.compile("mpi_sum", compiler);
         let done = Sdm::run(&place, 4)

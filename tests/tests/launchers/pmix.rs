@@ -338,7 +338,7 @@ fn detached_ranks_end_normally() {
 
 /// The death of a rank is reported; the others can be inspected.
 #[test]
-fn killed_rank_is_reported_and_the_others_stay() {
+fn killed_rank_is_reported_and_the_others_can_be_inspected() {
     let place = Place::new();
     let held = place.compile("mpi_held", Compiler::OpenMpi);
     let mut sdm = local(&place, 3)
@@ -411,7 +411,7 @@ fn python_programs_exchange_data_by_pmix() {
 
 /// Foreign tools see the job; many tools, and killed ones, do no harm.
 #[test]
-fn foreign_tools_see_the_job_and_do_no_harm() {
+fn foreign_tools_list_the_job_and_killed_ones_leave_it_running() {
     let place = Place::new();
     let late = place.compile("mpi_late", Compiler::OpenMpi);
     let go = place.path().join("go");

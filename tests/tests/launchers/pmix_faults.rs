@@ -66,7 +66,7 @@ fn rank_leaving_without_finalize_ends_the_job() {
 
 /// A killed rank ends the job if no rank is stopped; a stopped rank ends it when it continues.
 #[test]
-fn killed_or_continued_rank_ends_the_job() {
+fn killed_rank_or_continued_early_exit_ends_the_job() {
     let place = Place::new();
     let ends = place.compile("mpi_ends", Compiler::OpenMpi);
     let done = local(&place, 3).args(["--no-holds"]).lines(&["continue"]);
@@ -95,7 +95,7 @@ fn killed_or_continued_rank_ends_the_job() {
 
 /// Ranks that never connect to the library merely exit, and those of a tool's job do not end the first one.
 #[test]
-fn processes_outside_of_mpi_end_no_job() {
+fn exit_of_a_rank_without_mpi_does_not_end_the_job() {
     let place = Place::new();
     let go = place.path().join("go");
     let script = "test $PMIX_RANK = 1 && exit 3; until test -e $0; do sleep 0.1; done";

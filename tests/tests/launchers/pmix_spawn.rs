@@ -81,7 +81,7 @@ fn they_are_debugged(place: &Place, spawn: &Path, options: &[&str]) {
 }
 
 #[test]
-fn spawned_programs_are_debugged() {
+fn spawned_programs_stop_at_breakpoints_as_further_ranks() {
     let place = Place::new();
     let spawn = place.compile("mpi_spawn", Compiler::OpenMpi);
     for options in [&[][..], &["--tasks-per-server", "1"]] {
@@ -90,7 +90,7 @@ fn spawned_programs_are_debugged() {
 }
 
 #[test]
-fn programs_spawned_by_open_mpi_5_are_debugged() {
+fn programs_spawned_by_open_mpi_5_stop_at_breakpoints() {
     if parts::openmpi5().is_none() {
         return;
     }

@@ -129,7 +129,7 @@ impl Watched {
 
 /// Each verb of `sdm pmix` at a foreign server; earlier tools are not listed as jobs.
 #[test]
-fn every_job_command_works_with_prte() {
+fn sdm_pmix_commands_query_signal_and_end_jobs_of_prte() {
     let Some(prte) = Prte::start() else { return };
     let shell = &prte.shell;
     assert_eq!(prte.listed(), Vec::<Value>::new());

@@ -148,7 +148,7 @@ fn helper(place: &Place) -> Option<u32> {
 }
 
 #[test]
-fn killed_helper_loses_only_its_answer() {
+fn killed_helper_loses_only_the_message_queues_of_its_rank() {
     let place = Place::new();
     let mut sdm = open_mpi(&place, "ring");
     wait_within_mpi(&mut sdm);

@@ -80,7 +80,7 @@ fn the_client_of_vs_code_debugs_1_4_and_64_ranks() {
 }
 
 #[test]
-fn vs_code_extension_follows_its_manifest() {
+fn vs_code_extension_registers_what_its_manifest_names() {
     if Command::new("node").arg("--version").output().is_err() {
         println!("SKIP: no node: the extension of VS Code is not tried");
         return;

@@ -73,7 +73,7 @@ fn crash_below_a_wrapper_is_found_with_mpich() {
 }
 
 #[test]
-fn early_exit_below_a_wrapper_is_held() {
+fn early_exit_below_a_wrapper_stops_its_rank_before_exit() {
     let place = Place::new();
     let ends = place.compile("mpi_ends", Compiler::OpenMpi);
     let stays = script(place.path(), "stays", STAYS);
@@ -112,7 +112,7 @@ fn hang_below_a_wrapper_is_diagnosed_in_its_program() {
 }
 
 #[test]
-fn child_that_the_program_outlives_is_no_crash() {
+fn crash_of_a_child_is_reported_but_is_no_crash_of_its_rank() {
     let place = Place::new();
     let crashes = place.compile("child_crashes", Compiler::C);
     let done = batch(&place, "local", 1, "/nosuch/gdb");

@@ -309,7 +309,7 @@ fn grid_engine_job_that_cannot_start_is_in_state_error() {
 }
 
 #[test]
-fn grid_engine_jobs_have_their_program_and_environment() {
+fn grid_engine_jobs_are_listed_with_program_and_environment() {
     let Some(_gridengine) = Part::gridengine() else {
         return;
     };

@@ -311,7 +311,7 @@ fn slurm_starts_several_programs_and_holds_a_job() {
 
 /// A test leaves no job in Slurm; each test finds a Slurm that counts jobs from 1. It is the same Slurm, started once.
 #[test]
-fn leftover_slurm_job_is_named() {
+fn job_that_a_test_leaves_in_slurm_is_named() {
     let mut keepers = BTreeSet::new();
     for _ in 0..2 {
         let Some(slurm) = Part::slurm() else { return };

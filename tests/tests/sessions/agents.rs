@@ -211,7 +211,7 @@ fn agent_understands_ptp_bytes_over_tcp() {
 }
 
 #[test]
-fn site_specific_manager_is_used() {
+fn resource_manager_program_of_a_site_runs_and_ends_jobs() {
     let place = Place::new();
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sdm-rm-example");
     let own = place.path().join("sdm-rm-example");

@@ -442,7 +442,7 @@ fn job_has_every_setting_of_its_launch_configuration() {
 
 /// Three clusters have the same jobs under ids of their own, one of them under texts.
 #[test]
-fn clusters_have_base_ids_of_their_own() {
+fn elements_of_each_cluster_have_ids_from_a_range_of_their_own() {
     let shell = Shell::new();
     for words in [
         "a local",

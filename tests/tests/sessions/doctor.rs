@@ -214,7 +214,7 @@ fn undumpable_process_is_reported() {
 }
 
 #[test]
-fn too_old_gdb_is_refused_with_the_installed_ones() {
+fn too_old_gdb_is_refused_with_the_required_version() {
     let place = Place::new();
     let program = place.compile("work", Compiler::C);
     // A script around the real gdb that reports version 8.2.
@@ -237,7 +237,7 @@ fn too_old_gdb_is_refused_with_the_installed_ones() {
 }
 
 #[test]
-fn remote_host_is_checked() {
+fn doctor_checks_ssh_server_and_gdb_of_a_remote_host() {
     let place = Place::new();
     // This machine's own name: no ssh is needed, all else is as with any host.
     let done = Sdm::new(&place, "doctor")

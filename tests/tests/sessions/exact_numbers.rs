@@ -44,7 +44,7 @@ for text, number in zip(texts, array):
 }
 
 #[test]
-fn numbers_of_each_kind_and_language_are_exact() {
+fn exported_numbers_of_each_kind_and_language_are_exact() {
     for compiler in [Compiler::C, Compiler::Cxx, Compiler::Fortran] {
         let place = Place::new();
         let program = place.compile("kinds", compiler);
@@ -108,7 +108,7 @@ fn numbers_of_each_kind_and_language_are_exact() {
 /// gdb's text for each of these slices is longer than its output may be. It writes each character by itself, so that each
 /// command asks as few ranks as it needs.
 #[test]
-fn long_slices_have_all_their_numbers() {
+fn long_slices_are_exported_and_compared_completely() {
     const COUNT: u32 = 60_000;
     for (compiler, many, table, last) in [
         (Compiler::C, "many[0:59999]", "table[0:299]", "many[59999]"),

@@ -9,7 +9,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 
 #[test]
-fn every_signal_has_its_exit_code() {
+fn program_ended_by_a_signal_gives_exit_code_128_plus_number() {
     let place = Place::new();
     let raises = place.compile("raises", Compiler::C);
     // gdb does not know 16, which is SIGSTKFLT; from 32 on they have numbers only.

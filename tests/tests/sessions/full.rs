@@ -97,7 +97,7 @@ fn screen_and_prompt_share_one_session() {
 
 /// Suspending, resizing and stopping work as in any full-screen program.
 #[test]
-fn screen_is_suspended_resized_and_stopped() {
+fn screen_redraws_after_suspension_and_resize() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     let mut terminal = Terminal::run(&place, "/bin/bash".as_ref(), &["--norc", "-i"], 120);

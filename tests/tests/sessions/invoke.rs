@@ -168,7 +168,7 @@ fn mpi_program_runs_under_the_launcher_of_its_mpi() {
 }
 
 #[test]
-fn ended_client_or_server_leaves_nothing() {
+fn ended_client_or_killed_server_leaves_no_jobs() {
     let shell = Shell::new();
     // EXIT with jobs that run is an ordinary case.
     let mut client = Client::start(&shell, "SDM");
@@ -219,7 +219,7 @@ fn size_of(pid: u32) -> (usize, u64) {
 }
 
 #[test]
-fn copied_invoke_server_program_works() {
+fn agent_copied_as_an_invoke_server_runs_a_job() {
     let shell = Shell::new();
     let own = shell.place.path().join("ng_invoke_server.SDMlocal");
     fs::copy(binaries::folder().join("sdm-agent"), own).expect("a copy");
@@ -237,7 +237,7 @@ fn copied_invoke_server_program_works() {
 /// At each step of a job's life the client hangs up, or the server, the guard or the runner is killed. The runner is
 /// killed only once it has recorded its pid.
 #[test]
-fn process_killed_at_any_step_leaves_nothing() {
+fn process_killed_at_any_job_step_leaves_no_process() {
     let shell = Shell::new();
     let usual = "hostname localhost\nport 0\nclient_name c\nexecutable_path /bin/sleep\nargument 1000\nbackend NORMAL\ncount 2";
     let begin: Vec<String> = format!("JOB_CREATE 1\n{usual}")
@@ -309,7 +309,7 @@ fn jobs_in_a_row() -> usize {
 }
 
 #[test]
-fn many_jobs_run_together_and_in_sequence() {
+fn many_jobs_run_at_once_and_in_sequence_without_a_leak() {
     let shell = Shell::new();
     let mut client = Client::start(&shell, "SDM");
     let jobs: Vec<String> = (0..64)

@@ -102,7 +102,7 @@ fn process_that_allows_tracing_is_sampled_at_scope_1() {
 }
 
 #[test]
-fn started_program_is_traced_despite_ptrace_scope() {
+fn started_program_is_traced_only_up_to_ptrace_scope_1() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let restricted = place.compile("restricted", Compiler::C);

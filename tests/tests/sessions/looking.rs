@@ -176,7 +176,7 @@ fn process_with_a_cut_stack_is_diagnosed() {
 }
 
 #[test]
-fn process_that_needs_gdb_is_inspected_by_gdb() {
+fn process_of_another_architecture_is_inspected_by_gdb() {
     let elsewhere = Place::new();
     let program = elsewhere.compile("work", Compiler::C);
     let own = Waiting::start(Command::new(&program).arg("echo"));

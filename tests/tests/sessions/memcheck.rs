@@ -46,7 +46,7 @@ fn memcheck_error_stops_at_its_line_and_leak_at_exit() {
 }
 
 #[test]
-fn batch_ends_at_a_memcheck_error_or_signal() {
+fn leak_ends_a_batch_and_invalid_read_is_reported_before_crash() {
     let place = Place::new();
     let program = place.compile("memcheck", Compiler::C);
     let done = memcheck(&place)

@@ -108,7 +108,7 @@ fn long_output_is_paged() {
 
 /// Such a terminal is Emacs's shell, or that of a pipeline: it has lines, and no movements of the cursor.
 #[test]
-fn dumb_terminal_has_a_prompt() {
+fn dumb_terminal_gets_a_prompt_without_escape_sequences() {
     let place = Place::new();
     let _program = place.compile("loop", Compiler::C);
     // A start that takes longer than a second has a status line on other terminals.

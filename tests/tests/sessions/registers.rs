@@ -10,7 +10,7 @@ use sdm_tests::place::{Compiler, Place};
 const LIBM: &str = "/lib/x86_64-linux-gnu/libm.so.6";
 
 #[test]
-fn preload_hides_registers_unknown_to_gdb() {
+fn xstate_preload_lets_limited_gdb_write_and_call() {
     let place = Place::new();
     let Some(gdb) = parts::crippled_gdb(&place, &[]) else {
         return;
@@ -50,7 +50,7 @@ fn preload_hides_registers_unknown_to_gdb() {
 }
 
 #[test]
-fn register_writes_are_refused_without_the_preload() {
+fn vector_register_writes_are_refused_without_the_preload() {
     let place = Place::new();
     let Some(gdb) = parts::crippled_gdb(&place, &["--deaf"]) else {
         return;

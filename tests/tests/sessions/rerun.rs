@@ -21,7 +21,7 @@ fn sleeps_in_loop(pid: u32) -> bool {
 /// A user changes a breakpoint and runs the job again. `sdm` asks first. The user's settings are kept, the temporary
 /// breakpoint that was hit is not, and no process of the first job is left.
 #[test]
-fn prompt_restarts_the_job() {
+fn restart_at_the_prompt_keeps_breakpoints_and_settings() {
     let place = Place::new();
     let _program = place.compile("loop", Compiler::C);
     let mut terminal = Terminal::start(&place, &["run", "-n", "2", "--", "./loop", "one"], 100);

@@ -55,7 +55,7 @@ fn batch_leaves_abort_to_a_handler_that_continues() {
 }
 
 #[test]
-fn handle_command_works_from_every_source() {
+fn handle_command_of_each_source_decides_which_signals_stop() {
     const STOPS: &str = "handle SIGSEGV stop print pass";
     const PASSES: &str = "handle 11 nostop noprint pass";
     let first = "received signal SIGSEGV, Segmentation fault, main () at handlers.c:";
@@ -111,7 +111,7 @@ fn handle_command_works_from_every_source() {
 
 /// The commands of a breakpoint: what one refuses, and what another sets for the rest of the run.
 #[test]
-fn handle_works_in_breakpoint_commands() {
+fn handle_in_breakpoint_commands_changes_signal_handling() {
     let place = Place::new();
     let program = place.compile("handlers", Compiler::C);
     let run = |line: &str, what: &str| {

@@ -176,7 +176,7 @@ fn top_takes_mouse_and_bound_keys_and_saves_its_view() {
 
 /// As any program that has the whole screen.
 #[test]
-fn top_is_suspended_resized_and_hung_up() {
+fn top_redraws_after_suspension_and_resize_and_ends_at_hangup() {
     let shell = Shell::new();
     let mut bash = shell.lowered(&[]);
     bash.pop();
@@ -212,7 +212,7 @@ fn top_is_suspended_resized_and_hung_up() {
 
 /// The screen writes at most thirty frames a second, and of each frame only the changes.
 #[test]
-fn top_writes_little_to_the_terminal() {
+fn top_draws_at_most_30_frames_a_second_and_only_changes() {
     let shell = Shell::new();
     let _done = shell.sdm("cluster add here local").done();
     for number in 1..=5 {

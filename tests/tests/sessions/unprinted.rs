@@ -21,7 +21,7 @@ fn run(place: &Place, lines: &[&str], code: i32) -> Done {
 }
 
 #[test]
-fn numbers_without_a_printer_are_found() {
+fn commands_find_numbers_in_types_without_a_pretty_printer() {
     const ROWS: [(&str, &str); 8] = [
         (
             "stats field",
@@ -111,7 +111,7 @@ fn equal_addresses_are_not_taken_for_equal_numbers() {
 }
 
 #[test]
-fn fortran_component_of_a_section_has_all_its_numbers() {
+fn stats_read_a_fortran_component_over_a_whole_section() {
     const ROWS: [(&str, &str); 4] = [
         (
             "stats own%cells(0:1)%id",

@@ -58,7 +58,7 @@ fn breakpoint_commands_may_contain_blocks() {
 }
 
 #[test]
-fn pwd_and_cd_change_the_directory_of_sdm() {
+fn cd_changes_and_pwd_prints_the_directory_of_sdm() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     fs::create_dir(place.path().join("below")).expect("a folder");

@@ -247,7 +247,7 @@ fn frame_larger_than_remaining_credit_is_sent() {
 }
 
 #[test]
-fn credit_window_can_be_resized() {
+fn resized_credit_window_admits_bulk_up_to_its_new_size() {
     let mut pair = Pair::up();
     pair.parent.set_bulk_window(32 * (32 << 10));
     for _ in 0..100 {

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn index_becomes_a_call_with_its_operand() {
+    fn rust_index_becomes_a_call_of_a_convenience_function() {
         for (expression, expect) in [
             ("row[1]", Some("$_sdm_index(row, 1)")),
             ("p.tags[i + 1].len", Some("$_sdm_index(p.tags, i + 1).len")),

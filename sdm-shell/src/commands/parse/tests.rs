@@ -68,7 +68,7 @@ fn gdb_words_and_abbreviations_are_parsed() {
 }
 
 #[test]
-fn breakpoints_have_locations_and_conditions() {
+fn breakpoint_commands_with_locations_and_conditions_are_parsed() {
     let expect = |location: &str, condition: Option<&str>, temporary| {
         C::Point(PointSpec::Break(BreakSpec {
             location: location.to_owned(),

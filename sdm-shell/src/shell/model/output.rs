@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn output_has_ended_once_both_streams_have() {
+    fn output_counts_as_ended_only_if_both_streams_have_ended() {
         let mut output = Output::new();
         let all = IdSet::all_below(2);
         output.end(&all, Stream::Stdout);

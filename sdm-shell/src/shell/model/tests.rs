@@ -218,7 +218,7 @@ fn input_is_queued_while_no_job_runs() {
 }
 
 #[test]
-fn ctrl_z_and_signals_are_queued_and_the_first_end_counts() {
+fn ctrl_z_is_queued_and_the_first_termination_signal_counts() {
     let (_, mut model) = model();
     for control in [Control::Suspend, Control::Warned, Control::Terminate(15)] {
         model.handle_control(control);

@@ -54,7 +54,7 @@ impl View for RunningSets {
 }
 
 #[test]
-fn ranks_run_in_the_view_while_a_command_is_waited_for() {
+fn view_shows_ranks_as_running_while_a_command_runs() {
     let respond: Responder = Box::new(|id, to, command| match command {
         Command::Start(_) => at_main(id, to),
         Command::Continue => {

@@ -130,7 +130,7 @@ fn ctrl_z_returns_the_prompt_and_tasks_keep_running() {
 }
 
 #[test]
-fn second_ctrl_c_returns_the_prompt() {
+fn second_ctrl_c_gives_up_the_command_and_ends_the_script() {
     let respond: Responder = Box::new(|id, to, command| match command {
         Command::Start(_) => at_main(id, to),
         Command::Continue => vec![

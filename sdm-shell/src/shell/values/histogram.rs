@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn near_integers_have_a_bin_each() {
+    fn close_integers_have_a_histogram_bin_each() {
         for (numbers, expect) in [
             (&["200", "202", "201"][..], Some((200.0, 203.0, 3))),
             (&["-1", "0"], Some((-1.0, 1.0, 2))),

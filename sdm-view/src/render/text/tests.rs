@@ -71,7 +71,7 @@ fn output_is_labelled_and_escaped() {
 }
 
 #[test]
-fn launcher_end_is_shown_once() {
+fn launcher_end_is_shown_with_lost_ranks_and_last_output() {
     check(
         Item::LauncherEnded {
             status: "exited with code 1".to_owned(),

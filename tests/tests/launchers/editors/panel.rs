@@ -120,7 +120,7 @@ fn carry_out(page: &mut BrowserPage, title: &str) {
 }
 
 #[test]
-fn page_is_a_panel_of_vs_code() {
+fn web_page_in_a_vs_code_panel_controls_the_session() {
     let (Some(browser), Some(installed)) = (Browser::find(), parts::editors("code-server")) else {
         return;
     };

@@ -262,7 +262,7 @@ fn wait_until_hidden(pid: u32) {
 
 /// A process whose name is not valid UTF-8 is treated as any other.
 #[test]
-fn non_utf8_process_name_hides_nothing() {
+fn process_with_a_non_utf8_name_is_inspected_as_any_other() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let Some(neighbour) = Neighbour::new() else {

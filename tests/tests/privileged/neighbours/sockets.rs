@@ -70,7 +70,7 @@ fn connections_of_another_user_end_without_a_byte() {
 
 /// Many connections of another user are reported once, and the owner is served as if there were none.
 #[test]
-fn foreign_connections_to_an_adapter_are_reported_once() {
+fn foreign_connections_to_an_adapter_are_reported_in_few_lines() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };

@@ -144,7 +144,7 @@ fn snapshot_ignores_debug_files_of_other_users() {
 }
 
 #[test]
-fn other_user_cannot_keep_a_process_stopped() {
+fn gdb_attach_opens_no_debug_files_of_other_users() {
     let Some(users) = Neighbour::new() else {
         return;
     };

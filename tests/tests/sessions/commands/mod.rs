@@ -209,7 +209,7 @@ fn all_names() -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn every_command_works_on_one_and_four_tasks() {
+fn every_protocol_command_answers_alike_on_one_and_four_tasks() {
     let place = Place::new();
     for tasks in [1, 4] {
         let mut given = tour(&place, tasks);

@@ -71,7 +71,7 @@ fn console_breakpoints_are_sent_to_the_editor() {
 }
 
 #[test]
-fn console_has_sets_displays_and_defined_commands() {
+fn console_runs_rank_sets_displays_and_defined_commands() {
     let place = Place::new();
     let back = Place::line("work.c", "return result;");
     let mut editor = begin(&place, back);

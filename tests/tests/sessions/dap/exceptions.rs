@@ -199,7 +199,7 @@ fn fortran_variables_are_read_and_set() {
 }
 
 #[test]
-fn strided_arrays_have_their_elements_in_an_editor() {
+fn editor_shows_the_right_elements_of_strided_arrays() {
     let place = Place::new();
     let sections = place.compile("sections", Compiler::Fortran);
     let mut editor = Editor::new(&place);

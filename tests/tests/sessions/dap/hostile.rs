@@ -112,7 +112,7 @@ fn resident(pid: u32) -> u64 {
 }
 
 #[test]
-fn a_hundred_thousand_malformed_messages_do_no_harm() {
+fn a_hundred_thousand_malformed_messages_do_not_grow_memory() {
     let place = Place::new();
     let mut editor = Editor::new(&place);
     editor.launch(&json!({"emulate": 20, "threads": "classes", "stopAtEntry": true}));

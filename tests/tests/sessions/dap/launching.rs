@@ -90,7 +90,7 @@ fn no_debug_launch_runs_without_breakpoints() {
 }
 
 #[test]
-fn breakpoint_events_are_sent_and_remote_sources_are_refused() {
+fn breakpoint_stops_one_rank_and_remote_source_is_refused() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);

@@ -198,7 +198,7 @@ fn page_follows_the_editor_and_new_page_gets_kept_state() {
 }
 
 #[test]
-fn page_in_an_editor_interrupts_a_line_that_waits() {
+fn page_in_an_editor_interrupts_a_running_command() {
     let place = Place::new();
     let (mut editor, mut page) = begin(&place, &["spin"]);
     line(&mut editor, "continue");

@@ -199,7 +199,7 @@ fn signal_ends_an_adapter_with_unread_output() {
 }
 
 #[test]
-fn requests_of_a_nonreading_editor_are_bounded() {
+fn memory_is_bounded_for_an_editor_that_does_not_read() {
     let place = Place::new();
     let mut editor = Reader::new(&place, Way::Unix);
     editor.run_unread(&place);
