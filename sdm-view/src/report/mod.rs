@@ -30,6 +30,7 @@ use crate::render::{Names, Sentence, sentence, stack_frame};
 pub use html::html;
 pub use json::{VERSION, json};
 pub use junit::junit;
+pub use mpi_errors::MpiError;
 pub use output::{OutputClass, OutputLine};
 pub use places::outliers;
 pub use record::Recorder;
@@ -121,17 +122,6 @@ pub struct Moment {
     pub below: Vec<String>,
     /// True for an error or crash.
     pub bad: bool,
-}
-
-/// An error in the use of MPI, at one place of the program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MpiError {
-    /// The tasks that made the error.
-    pub tasks: IdSet,
-    /// The error and its source location, as reported.
-    pub what: String,
-    /// The source line, if known.
-    pub below: Vec<String>,
 }
 
 /// The stack of one task with variables.

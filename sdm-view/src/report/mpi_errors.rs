@@ -2,8 +2,6 @@
 
 use sdm_idset::{IdSet, set_text};
 
-use super::{Moment, MpiError};
-
 /// Maximum number of errors that are kept.
 const KEPT_MAX: usize = 1000;
 /// Maximum length of the text of ranks that made the same call.
@@ -12,6 +10,17 @@ const RANKS_WIDTH: usize = 60;
 const MORE: &str = ",...";
 const DIFFER: &str = ": ranks differ: ";
 const CALL: &str = ": collective call ";
+
+/// An error in the use of MPI, at one place of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MpiError {
+    /// The tasks that made the error.
+    pub tasks: IdSet,
+    /// The error and its source location, as reported.
+    pub what: String,
+    /// The source line, if known.
+    pub below: Vec<String>,
+}
 
 /// The errors, of which the first [`KEPT_MAX`] are kept.
 #[derive(Clone, Debug, Default)]
@@ -22,19 +31,15 @@ pub(super) struct MpiErrors {
 
 impl MpiErrors {
     /// Adds an error, or its tasks to the same error of other tasks.
-    pub(super) fn add(&mut self, moment: &Moment) {
+    pub(super) fn add(&mut self, error: MpiError) {
         let known = &mut self.all;
-        if let Some(same) = known.iter_mut().find(|known| known.what == moment.what) {
-            same.tasks.union_with(&moment.tasks);
-        } else if let Some((at, what)) = merged(known, moment) {
+        if let Some(same) = known.iter_mut().find(|known| known.what == error.what) {
+            same.tasks.union_with(&error.tasks);
+        } else if let Some((at, what)) = merged(known, &error) {
             known[at].what = what;
-            known[at].tasks.union_with(&moment.tasks);
+            known[at].tasks.union_with(&error.tasks);
         } else if known.len() < KEPT_MAX {
-            known.push(MpiError {
-                tasks: moment.tasks.clone(),
-                what: moment.what.clone(),
-                below: moment.below.clone(),
-            });
+            known.push(error);
         } else {
             self.left_out += 1;
         }
@@ -43,11 +48,11 @@ impl MpiErrors {
 
 /// The error that other tasks have reported as a difference in the same collective call, and the text of both. A task
 /// reports a difference once, and so two reports of one task are two errors.
-fn merged(known: &[MpiError], moment: &Moment) -> Option<(usize, String)> {
-    let later = Mismatch::parse(&moment.what)?;
+fn merged(known: &[MpiError], reported: &MpiError) -> Option<(usize, String)> {
+    let later = Mismatch::parse(&reported.what)?;
     let same = known.iter().enumerate().filter_map(|(at, error)| {
         let first = Mismatch::parse(&error.what)?;
-        let is_same = error.tasks.is_disjoint(&moment.tasks) && first.agrees(&later);
+        let is_same = error.tasks.is_disjoint(&reported.tasks) && first.agrees(&later);
         is_same.then_some((at, first))
     });
     let same: Vec<_> = same.collect();
@@ -209,20 +214,16 @@ impl<'a> Party<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// The errors that remain of these reports: their tasks and texts.
     fn kept(reports: &[(&str, &str)]) -> Vec<(String, String)> {
         let mut errors = MpiErrors::default();
         for (tasks, what) in reports {
-            errors.add(&Moment {
-                at: Duration::ZERO,
+            errors.add(MpiError {
                 tasks: tasks.parse().expect("a set"),
                 what: format!("MPI check: {what}"),
                 below: Vec::new(),
-                bad: true,
             });
         }
         let all = errors.all.into_iter();

@@ -7,10 +7,10 @@ use sdm_diagnose::Diagnosis;
 use sdm_idset::IdSet;
 use sdm_text::counted;
 
-use super::mpi_errors::MpiErrors;
+use super::mpi_errors::{MpiError, MpiErrors};
 use super::output::OutputLog;
 use super::places::placed;
-use super::{End, Fact, Look, Moment, MpiError, Report};
+use super::{End, Fact, Look, Moment, Report};
 use crate::item::{Gathered, Happening, Item, MergedStacks, RankRow};
 use crate::render::{Names, Style, item_lines, sentence};
 
@@ -217,7 +217,11 @@ impl Recorder {
             bad: said.bad,
         };
         if is_mpi_error(what) {
-            self.mpi_errors.add(&moment);
+            self.mpi_errors.add(MpiError {
+                tasks: moment.tasks.clone(),
+                what: moment.what.clone(),
+                below: moment.below.clone(),
+            });
         }
         if self.first.is_none() && is_crash(what) {
             self.first = Some(moment.clone());
