@@ -249,7 +249,12 @@ fn status(pid: u32) -> (Status, bool) {
 pub fn look(pid: u32) -> Look {
     let (status, is_free) = status(pid);
     let (state, tracer) = (status.field("State"), status.tracer());
-    assert!(is_free, "process {pid} is {state:?}, traced by {tracer:?}");
+    let words = processes::tracer(pid).map(|it| std::fs::read(processes::of(it).path("cmdline")));
+    let words = words.map(|it| String::from_utf8_lossy(&it.unwrap_or_default()).replace('\0', " "));
+    assert!(
+        is_free,
+        "process {pid} is {state:?}, traced by {tracer:?}: {words:?}"
+    );
     let signal = |name: &str| {
         let bits = status.field(name).expect("a field of it");
         (name.to_owned(), bits.to_owned())
