@@ -7,9 +7,16 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use nix::errno::Errno;
 use nix::libc;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap};
-use nix::unistd::{ForkResult, fork};
+use nix::sys::signal::{
+    SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, kill, sigaction,
+};
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, Pid, fork};
 
 /// Number of words in `struct user_regs_struct`.
 #[cfg(target_arch = "x86_64")]
@@ -17,14 +24,68 @@ pub(crate) const REGISTER_WORDS: usize = 27;
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) const REGISTER_WORDS: usize = 34;
 
-/// Forks this process.
+/// Pid of the child from [`fork_off`]; 0 if there is none.
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+/// Makes SIGTERM end the child from [`fork_off`] and then this process. So no process is traced any more when this
+/// process has ended.
+///
+/// # Errors
+/// [`io::Error`] of `sigaction(2)`.
+pub(crate) fn end_after_child() -> io::Result<()> {
+    extern "C" fn end(_: libc::c_int) {
+        let child = CHILD.load(Ordering::SeqCst);
+        // SAFETY: these calls are async-signal-safe. No other signal interrupts the wait.
+        unsafe {
+            if child > 0 {
+                libc::kill(child, libc::SIGKILL);
+                libc::waitpid(child, std::ptr::null_mut(), 0);
+            }
+            libc::_exit(0)
+        }
+    }
+    let action = SigAction::new(SigHandler::Handler(end), SaFlags::empty(), SigSet::all());
+    // SAFETY: the handler makes async-signal-safe calls only.
+    unsafe { sigaction(Signal::SIGTERM, &action) }?;
+    Ok(())
+}
+
+/// Forks this process. It has at most one such child at a time.
 ///
 /// # Errors
 /// [`io::Error`] if the system has no resources for another process.
 pub(crate) fn fork_off() -> io::Result<ForkResult> {
-    // SAFETY: the C library handles its own locks in a fork. The child takes no other locks: it makes system calls
-    // and allocates.
-    Ok(unsafe { fork() }?)
+    without_sigterm(|| {
+        // SAFETY: the C library handles its own locks in a fork. The child takes no other locks: it makes system
+        // calls and allocates.
+        let forked = unsafe { fork() }?;
+        if let ForkResult::Parent { child } = forked {
+            CHILD.store(child.as_raw(), Ordering::SeqCst);
+        }
+        Ok(forked)
+    })
+}
+
+/// Kills the child from [`fork_off`], and waits until it has ended.
+///
+/// # Errors
+/// [`io::Error`] if the signal mask cannot be changed.
+pub(crate) fn end_child(child: Pid) -> io::Result<()> {
+    without_sigterm(|| {
+        let _ = kill(child, Signal::SIGKILL);
+        while let Err(Errno::EINTR) = waitpid(child, None) {}
+        CHILD.store(0, Ordering::SeqCst);
+        Ok(())
+    })
+}
+
+/// Carries out `change` while SIGTERM is blocked, so that its handler sees [`CHILD`] as it is.
+fn without_sigterm<T>(change: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let sigterm = SigSet::from_iter([Signal::SIGTERM]);
+    let before = sigterm.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+    let changed = change();
+    before.thread_set_mask()?;
+    changed
 }
 
 /// Waits until a child or a traced thread changes state. Returns its id and its wait status; `None` if there is none

@@ -5,9 +5,13 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use sdm_system::programs;
 
 use super::message::{Frames, LookAnswer, LookRequest, Question, View, frame};
@@ -16,6 +20,8 @@ use crate::snapshot::Refusal;
 
 /// Time that a looker has for its next answer. It is long, because files may come from a slow file system.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
+/// Time that a looker has to end, in milliseconds. Then it is killed.
+const END_WAIT: u16 = 1000;
 
 /// A looker's answer about one process.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,7 +38,7 @@ pub struct Answer {
     pub processor: Duration,
 }
 
-/// A looker process. Drop kills it.
+/// A looker process. Drop ends it.
 pub struct Looker {
     child: Child,
     socket: UnixStream,
@@ -174,11 +180,22 @@ impl Looker {
         Ok(())
     }
 
-    /// Kills the looker, and answers the open questions with the reason.
+    /// Ends the looker. When this returns, the looker and its child trace no process any more: a looker that is asked to
+    /// end ends its child first. A looker that does not end is killed; then the kernel detaches its child a moment later.
+    fn end(&mut self) -> io::Result<ExitStatus> {
+        if self.child.try_wait()?.is_none() {
+            let _ = kill(Pid::from_raw(self.pid()), Signal::SIGTERM);
+            // No event is asked for: only the end of the other side ends the wait.
+            let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::empty())];
+            while let Err(Errno::EINTR) = poll(&mut fds, END_WAIT) {}
+            let _ = self.child.kill();
+        }
+        self.child.wait()
+    }
+
+    /// Ends the looker, and answers the open questions with the reason.
     pub fn give_up(&mut self, answers: &mut Vec<Answer>) {
-        // The kernel resumes the processes that the looker had stopped.
-        let _ = self.child.kill();
-        let how = match self.child.wait() {
+        let how = match self.end() {
             Ok(status) => status.to_string(),
             Err(error) => error.to_string(),
         };
@@ -212,7 +229,6 @@ impl Looker {
 
 impl Drop for Looker {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.end();
     }
 }

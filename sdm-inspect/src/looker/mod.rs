@@ -28,6 +28,7 @@ use sdm_debug::reply::TaskStacks;
 
 use crate::snapshot::Refusal;
 use crate::stack::{Inspection, Inspector};
+use crate::sys;
 
 /// The looker's first argument, which selects this mode of the executable.
 const MODE: &str = "--look";
@@ -86,6 +87,7 @@ pub fn run(prober: &mut dyn Prober) -> Option<io::Result<()>> {
 }
 
 fn serve(of_system: bool, prober: &mut dyn Prober) -> io::Result<()> {
+    sys::end_after_child()?;
     let mut from = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut to = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let mut inspector = Inspector::new(of_system);

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::waitpid;
+use nix::sys::signal::Signal;
 use nix::unistd::{ForkResult, Pid, getppid, pipe};
 
 use super::capture::take;
@@ -96,8 +95,7 @@ fn take_some(
         }
     }
     // The child may be waiting for a thread that does not stop.
-    let _ = kill(child, Signal::SIGKILL);
-    while let Err(Errno::EINTR) = waitpid(child, None) {}
+    sys::end_child(child)?;
     all.extend(failed.map(Err));
     Ok(waits)
 }
