@@ -9,8 +9,9 @@ const WORDS_MAX = 60;
 // While a window is resized its width is told once it rests, in milliseconds.
 const REST = 200;
 
-// Tells the session how many letters a line of the console has room for, at first and when that changes.
-function measure(log) {
+// Tells the session how many letters a line of the console has room for, at first and when that changes. Calls `rest` when
+// the console has another size.
+function measure(log, rest) {
   const pen = el('canvas').getContext('2d');
   let columns = 0;
   let timer = 0;
@@ -21,6 +22,7 @@ function measure(log) {
     columns = fit || columns;
   };
   new ResizeObserver(() => {
+    rest();
     clearTimeout(timer);
     if (columns === 0) tell();
     else timer = setTimeout(tell, REST);
@@ -45,16 +47,24 @@ export function start() {
   // The line up to the cursor for which no word was found: a further Tab leads on, as it does in an empty line.
   let isWhole = '';
 
-  measure(log);
+  // In another width the same lines have another height. The scrolling that follows is not the user's.
+  let isAtEnd = true;
+  let size = '';
+  const room = () => `${log.clientWidth} ${log.clientHeight}`;
+  const stay = () => {
+    size = room();
+    if (isAtEnd) log.scrollTop = log.scrollHeight;
+  };
+  log.addEventListener('scroll', () => { if (room() === size) isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40; });
+  measure(log, stay);
 
   // What comes together is laid out once: a program may print thousands of lines a second.
   let waiting = [];
   function flush() {
-    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
     log.append(...waiting.map(([text, name]) => el('pre', { class: name }, text.replace(/\n$/, ''))));
     waiting = [];
     while (log.childElementCount > ENTRIES_MAX) log.firstElementChild.remove();
-    if (atEnd) log.scrollTop = log.scrollHeight;
+    stay();
   }
   function add(text, name) {
     waiting.push([text, name]);

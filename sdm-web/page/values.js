@@ -20,7 +20,7 @@ const ADDRESSES_MAX = 3;
 const BEFORE = 'before';
 // Colours of cells: eight steps, no number, and those that are none of the steps.
 const HEATS = ['h0', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'h7', 'none', 'nan', 'inf', 'low'];
-const ASKS = /^\s*(?:\[[^\]]*\]\s*)?(?:outliers|compare|stats|plot)\s/;
+const ASKS = /^\s*(?:\[[^\]]*\]\s*)?(?:outliers|compare|stats|plot)\s+(.*)$/;
 const ASKED = [
   ['Outliers', 'outliers', 'which values there are, and who has each'],
   ['Compare', 'compare', 'where it differs from what most have'],
@@ -274,7 +274,10 @@ export function start() {
   on('typed', ({ text: whole }) => {
     open = (follows.isFree && !pending ? 0 : open) + 1;
     const text = whole.replace(/^.*?\(sdm\) */s, '').trim();
-    if (!ASKS.test(text)) return;
+    const asks = ASKS.exec(text);
+    if (!asks) return;
+    // Who asks in the console can go on here. What is being typed here stays.
+    if (document.activeElement !== input) input.value = asks[1];
     pending = { text, said: [] };
     settle();
     follows.line = text;

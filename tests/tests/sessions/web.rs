@@ -272,6 +272,8 @@ fn check_large_integers(page: &mut BrowserPage, rows: &str) {
         let rows = page.value(rows).to_string();
         assert!(rows.contains("9007199254741070"), "{rows}");
     }
+    let expression = page.value("document.querySelector('#expression').value");
+    assert_eq!(expression, "rank + 9007199254740993");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use sdm_tests::page::BrowserPage;
 use sdm_tests::place::Place;
+use serde_json::json;
 
 use super::web::{quit, served, work};
 
@@ -52,6 +53,37 @@ fn check_question(page: &mut BrowserPage) {
     );
 }
 
+/// The console shows its last line in a narrow window too, where its lines are higher. Where it was scrolled up it stays.
+fn check_narrow(page: &mut BrowserPage) {
+    // Observers of sizes and scrolling are called before a frame is drawn.
+    const FRAME: &str = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))";
+    let narrow = |page: &mut BrowserPage, width: u32| {
+        let window =
+            json!({ "width": width, "height": 700, "deviceScaleFactor": 1, "mobile": false });
+        page.call("Emulation.setDeviceMetricsOverride", window);
+        page.value(FRAME);
+    };
+    page.line("help run");
+    page.wait_text("#log", "help run");
+    page.wait_text("#prompt", "[all 8: 8 stopped]");
+    let place = "(() => { const it = document.querySelector('#log'); return [it.scrollTop, it.scrollHeight - it.clientHeight - it.scrollTop]; })()";
+    let rest = |page: &mut BrowserPage| page.value(place)[1].as_f64().expect("a number");
+    narrow(page, 1200);
+    let height = page.value("document.querySelector('#log').scrollHeight");
+    narrow(page, 500);
+    assert!(
+        page.value("document.querySelector('#log').scrollHeight")
+            .as_f64()
+            > height.as_f64()
+    );
+    assert!(rest(page) < 2.0, "{}", page.value(place));
+    page.value("document.querySelector('#log').scrollTop = 0");
+    page.value(FRAME);
+    narrow(page, 400);
+    assert_eq!(page.value(place)[0], 0);
+    page.call("Emulation.clearDeviceMetricsOverride", json!({}));
+}
+
 #[test]
 fn buttons_and_keys_run_all_or_the_chosen_ranks() {
     let place = Place::new();
@@ -88,5 +120,6 @@ fn buttons_and_keys_run_all_or_the_chosen_ranks() {
     page.wait_text("#states", "8 stopped");
     check_waiting(&mut page);
     check_question(&mut page);
+    check_narrow(&mut page);
     quit(running, page);
 }
