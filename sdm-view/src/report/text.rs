@@ -79,9 +79,13 @@ fn states(report: &Report, lines: &mut Vec<String>) {
     for row in shown {
         let who = report.names.label(&row.tasks, WIDTH / 3);
         let (state, what) = state_of(row);
-        let between = if row.place.is_some() { " " } else { ": " };
-        let what = what.map_or_else(String::new, |what| format!("{between}{}", what.line));
-        lines.push(format!("  {who}: {state}{what}"));
+        let what = match what {
+            None => state.to_owned(),
+            Some(what) if row.place.is_some() => format!("{state} {}", what.line),
+            Some(what) if what.line.starts_with(state) => what.line.clone(),
+            Some(what) => format!("{state}: {}", what.line),
+        };
+        lines.push(format!("  {who}: {what}"));
     }
     if !rest.is_empty() {
         lines.push(format!("  and {}", counted(rest.len(), "more state")));

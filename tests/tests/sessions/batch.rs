@@ -20,6 +20,9 @@ fn batch_exit_code_reflects_the_outcome() {
     let _done = batch(&place, &[], &[], "steps").code(0);
     let done = batch(&place, &[], &["[1] set var code = 7"], "exit").code(7);
     assert!(done.out.contains("exit code 7"), "{done}");
+    let rows = done.err.lines().filter(|line| line.starts_with("  rank"));
+    let expected = ["  rank 0: exited normally", "  rank 1: exited with code 7"];
+    assert_eq!(rows.collect::<Vec<_>>(), expected, "{done}");
     let codes = ["[0] set var code = 3", "[1] set var code = 7"];
     let _done = batch(&place, &[], &codes, "exit").code(1);
     let done = batch(&place, &[], &["print nothing"], "steps").code(123);
