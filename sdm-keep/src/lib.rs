@@ -18,7 +18,7 @@ mod wire;
 
 pub use client::{Left, resume, start_keeper, tell_to_detach};
 pub use keeper::{KeepError, KeeperOptions, keep};
-pub use socket_path::{About, Name, PlaceError, sessions};
+pub use socket_path::{About, KeeperState, Name, PlaceError, sessions};
 pub use terminal_lease::{TerminalId, TerminalLease, TerminalMessage, Unexpected};
 pub use wire::{Frame, Size, fuzz_frames, send};
 

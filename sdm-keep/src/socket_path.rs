@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg};
 use sdm_system::listener::{self, SocketFile};
+use sdm_system::peer::Peer;
+use sdm_system::proc;
 
 use crate::wire::{self, Frame};
 
@@ -35,6 +37,16 @@ pub enum PlaceError {
     /// No keeper listens under this name.
     #[error("session '{0}': no such session; `sdm sessions` lists them")]
     Absent(String),
+    /// A signal has stopped the session's keeper, which answers nothing until it continues.
+    #[error(
+        "session '{name}': the process {pid} that keeps it is stopped; `kill -CONT {pid}` continues it"
+    )]
+    Stopped {
+        /// The name of the session.
+        name: String,
+        /// Pid of the keeper.
+        pid: i32,
+    },
     /// The folder is not safe to use.
     #[error("the folder of kept sessions cannot be used: {0}")]
     Folder(String),
@@ -113,6 +125,19 @@ impl Name {
 
     /// Connects to the keeper with this name. All of the user's folders are searched for its socket.
     pub(crate) fn connect(&self) -> Result<UnixStream, PlaceError> {
+        let stream = self.connect_to_any()?;
+        // The kernel accepts a connection to a stopped process, too.
+        let Peer { pid, .. } = Peer::of(&stream).map_err(self.error("connect"))?;
+        match proc::of(pid).state() {
+            Some(state) if state.is_stopped() => Err(PlaceError::Stopped {
+                name: self.0.clone(),
+                pid,
+            }),
+            _ => Ok(stream),
+        }
+    }
+
+    fn connect_to_any(&self) -> Result<UnixStream, PlaceError> {
         for folder in folders()? {
             let path = folder.join(&self.0);
             match UnixStream::connect(&path) {
@@ -138,12 +163,24 @@ impl Name {
 pub struct About {
     /// The session's name, as accepted by `sdm resume`.
     pub name: String,
-    /// Time since the session's start.
-    pub age: Duration,
-    /// True if a terminal is connected to the session.
-    pub attached: bool,
-    /// The command line of the kept program.
-    pub command: String,
+    /// The session's keeper and program.
+    pub keeper: KeeperState,
+}
+
+/// The keeper of a session, and the program that it keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeeperState {
+    /// The keeper has answered.
+    Running {
+        /// Time since the session's start.
+        age: Duration,
+        /// True if a terminal is connected to the session.
+        attached: bool,
+        /// The command line of the kept program.
+        command: String,
+    },
+    /// A signal has stopped the keeper with this pid.
+    Stopped(i32),
 }
 
 /// The sessions of this user on this machine, sorted by name.
@@ -167,16 +204,24 @@ pub fn sessions() -> Result<Vec<About>, PlaceError> {
 }
 
 fn ask(name: &Name) -> Option<About> {
-    let stream = name.connect().ok()?;
+    let keeper = match name.connect() {
+        Ok(stream) => running(&stream)?,
+        Err(PlaceError::Stopped { pid, .. }) => KeeperState::Stopped(pid),
+        Err(_) => return None,
+    };
+    let name = name.0.clone();
+    Some(About { name, keeper })
+}
+
+fn running(stream: &UnixStream) -> Option<KeeperState> {
     stream.set_read_timeout(Some(ASK_WAIT)).ok()?;
-    wire::send(&stream, &Frame::Ask).ok()?;
-    match wire::receive(&stream) {
+    wire::send(stream, &Frame::Ask).ok()?;
+    match wire::receive(stream) {
         Ok(Some(Frame::About {
             age_s,
             attached,
             command,
-        })) => Some(About {
-            name: name.0.clone(),
+        })) => Some(KeeperState::Running {
             age: Duration::from_secs(age_s),
             attached,
             command,
@@ -205,7 +250,6 @@ mod tests {
     use nix::sys::socket::{
         AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket,
     };
-    use sdm_system::proc;
 
     use super::*;
 

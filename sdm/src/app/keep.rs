@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use sdm_keep::{KeeperOptions, Left, Name};
+use sdm_keep::{About, KeeperOptions, KeeperState, Left, Name};
 use sdm_shell::exit_codes::NOT_STARTED;
 use sdm_system::programs;
 use sdm_text::record;
@@ -113,13 +113,18 @@ pub(super) fn sessions(json: bool) -> u8 {
         Err(error) => return say(2, &error),
     };
     if json {
-        let one = |it: &sdm_keep::About| {
-            json!({
-                "name": it.name,
-                "attached": it.attached,
-                "age_seconds": it.age.as_secs(),
-                "command": it.command,
-            })
+        let one = |About { name, keeper }: &About| match keeper {
+            KeeperState::Running {
+                age,
+                attached,
+                command,
+            } => json!({
+                "name": name,
+                "attached": attached,
+                "age_seconds": age.as_secs(),
+                "command": command,
+            }),
+            KeeperState::Stopped(pid) => json!({ "name": name, "stopped_pid": pid }),
         };
         let all: Vec<_> = sessions.iter().map(one).collect();
         let document = record(&json!({ "sessions": all }).to_string());
@@ -130,16 +135,24 @@ pub(super) fn sessions(json: bool) -> u8 {
         return u8::from(said.is_err());
     }
     let width = sessions.iter().map(|s| s.name.len()).max().unwrap_or(0);
-    for session in sessions {
-        let seconds = session.age.as_secs();
-        let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-        let state = if session.attached {
-            "attached"
-        } else {
-            "detached"
+    for About { name, keeper } in sessions {
+        let line = match keeper {
+            KeeperState::Running {
+                age,
+                attached,
+                command,
+            } => {
+                let seconds = age.as_secs();
+                let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+                let state = if attached { "attached" } else { "detached" };
+                format!("{name:width$}  {state}  {h}:{m:02}:{s:02}  {command}")
+            }
+            KeeperState::Stopped(pid) => {
+                format!(
+                    "{name:width$}  stopped: `kill -CONT {pid}` continues the process that keeps it"
+                )
+            }
         };
-        let (name, command) = (session.name, session.command);
-        let line = format!("{name:width$}  {state}  {h}:{m:02}:{s:02}  {command}");
         if tell(&line).is_err() {
             return 1;
         }

@@ -56,6 +56,31 @@ fn check_list(place: &Place) {
     );
 }
 
+/// While a signal stops the keeper of the session `held`, each command names the process and how it continues.
+fn check_stopped(place: &Place) {
+    let keeper = place.pids("sdm keeper held");
+    let [keeper] = keeper[..] else {
+        panic!("{keeper:?}");
+    };
+    processes::signal(keeper, Signal::SIGSTOP);
+    processes::wait_state(keeper, "T");
+    let hint = format!("`kill -CONT {keeper}` continues");
+    let (code, listed) = say(place, &["sessions"]);
+    let row = format!("held  stopped: {hint} the process that keeps it\n");
+    assert_eq!((code, listed), (Some(0), row));
+    let (_, listed) = say(place, &["sessions", "--json"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
+    let one = serde_json::json!({ "name": "held", "stopped_pid": keeper });
+    assert_eq!(listed["sessions"][0], one);
+    for words in [&["resume", "held"][..], &["resume"], &["detach"]] {
+        let (_, told) = say(place, words);
+        let expected =
+            format!("session 'held': the process {keeper} that keeps it is stopped; {hint} it");
+        assert!(told.contains(&expected), "{words:?}: {told}");
+    }
+    processes::signal(keeper, Signal::SIGCONT);
+}
+
 /// A session is detached by a key, attached again, taken by another terminal, and detached from elsewhere while the
 /// program prints. Then it is attached again after a kill of the terminal's process. No output is lost or shown
 /// twice, and the terminal that is attached at the end gets the exit code.
@@ -80,6 +105,7 @@ fn kept_session_outlives_its_terminals() {
     let (code, screen) = first.leave();
     assert_eq!(code, 0, "{screen}");
     assert!(screen.contains("session held keeps running"), "{screen}");
+    check_stopped(&place);
     check_list(&place);
     let again = Terminal::start(&place, &line, 100).leave();
     assert!(again.1.contains("'held' exists already"), "{again:?}");

@@ -178,8 +178,9 @@ fn wait_for(bound: Duration, holds: impl Fn() -> bool) -> bool {
     true
 }
 
-/// True if nothing resumes a member that is stopped now: its parent has been killed or is gone, or it is still the
-/// parent's copy between fork and exec, which has asked the kernel for nothing yet.
+/// True if nothing resumes a member that is stopped now: its parent has been killed or is gone, it is the keeper of a
+/// session and outlives its parent, or it is still the parent's copy between fork and exec, which has asked the kernel
+/// for nothing yet.
 fn is_alone(member: u32, struck: &[(u32, String, Signal)]) -> bool {
     let Some(parent) = processes::parent(member).filter(|it| *it != std::process::id()) else {
         return true;
@@ -188,7 +189,9 @@ fn is_alone(member: u32, struck: &[(u32, String, Signal)]) -> bool {
     let is_killed = struck
         .iter()
         .any(|it| it.0 == parent && it.2 == Signal::SIGKILL);
-    is_killed || looks(member) == looks(parent)
+    let words = processes::of(member).words().unwrap_or_default();
+    let is_keeper = words.get(1).is_some_and(|word| word == "keeper");
+    is_killed || is_keeper || looks(member) == looks(parent)
 }
 
 /// Applies the fault to some of the existing processes. Returns them, and those that only a user can resume who has
