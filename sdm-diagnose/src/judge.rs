@@ -20,6 +20,7 @@ use super::mismatch::{gathers_alone, mismatch, root_of_other_group, root_waits_b
 use super::motion::{SamePlace, Seen, all_of, groups};
 use super::neighbors::skipped_by_neighbors;
 use super::operations::starts_mpi;
+use super::strict::hidden_without;
 use super::threads::{MpiWaits, by_other_threads};
 use super::verdict::{Verdict, in_number};
 use super::wait::{WaitKind, is_between_groups, is_of_window, locks_window};
@@ -56,6 +57,9 @@ fn judge_seen(observed: &Observed, seen: &Seen) -> Diagnosis {
     let mut verdict = case.conclude();
     if verdict.cause == Cause::CallOrdering {
         verdict.cause = case.cause_of_blocked();
+    }
+    if verdict.step.is_proved() {
+        verdict.text += hidden_without(observed, &still, &case.reduced.blocked);
     }
     let doubtful = case.doubtful();
     let findings = findings(observed, &evidence, seen, &still, &verdict);

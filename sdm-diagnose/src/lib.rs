@@ -26,6 +26,7 @@ mod neighbors;
 mod observations;
 mod operations;
 mod outside;
+mod strict;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -76,6 +77,8 @@ pub struct Observed {
     pub outside: IdSet,
     /// True if the tasks' numbers are not ranks, so that ranks in a call's arguments do not name tasks.
     pub unranked: bool,
+    /// True if `--check=strict` has standard sends wait for their receives.
+    pub strict_sends: bool,
     /// Process ids of the tasks on this host.
     pub pids: BTreeMap<i32, TaskId>,
 }

@@ -49,6 +49,7 @@ pub(super) fn file(value: Value) -> Result<Observations, E> {
             unseen: told(fields, "unseen")?,
             outside: fields.set("outside")?,
             unranked: fields.flag("unranked")?,
+            strict_sends: fields.flag("strict_sends")?,
             pids: fields.list("pids", pid)?.into_iter().collect(),
         };
         Ok(Observations { observed, verdict })

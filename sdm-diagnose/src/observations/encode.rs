@@ -66,6 +66,7 @@ pub(super) fn file(kept: &Observations) -> Value {
         .with("unseen", told(&observed.unseen))
         .set("outside", &observed.outside)
         .with("unranked", observed.unranked)
+        .with("strict_sends", observed.strict_sends)
         .with("pids", pids.collect::<Vec<_>>())
         .with("stacks", stacks.into_iter().map(stack).collect::<Vec<_>>())
         .with("samples", samples);

@@ -217,10 +217,10 @@ fn observed() -> impl Strategy<Value = Observed> {
         time(),
         lists,
         set(),
-        any::<bool>(),
+        (any::<bool>(), any::<bool>()),
         pids,
     );
-    parts.prop_map(|(samples, span, ran, lists, outside, unranked, pids)| {
+    parts.prop_map(|(samples, span, ran, lists, outside, flags, pids)| {
         let [gone, aborting, halted, states, stood, unseen] = lists;
         Observed {
             samples,
@@ -233,7 +233,8 @@ fn observed() -> impl Strategy<Value = Observed> {
             stood,
             unseen,
             outside,
-            unranked,
+            unranked: flags.0,
+            strict_sends: flags.1,
             pids,
         }
     })

@@ -203,3 +203,37 @@ fn rank_that_reads_a_window_in_a_loop_counts_as_polling() {
         Cause::Computing
     );
 }
+
+/// Sends that wait only because of `--check=strict` are named as such; receives wait anyway.
+#[test]
+fn strict_sends_are_named_in_a_deadlock() {
+    let sends = [(R::Destination, "1"), WORLD];
+    let receives = [(R::Source, "1"), WORLD];
+    for (function, arguments, part) in [
+        ("MPI_Send", &sends, "has standard sends wait for their"),
+        ("MPI_Waitall", &sends, "has standard sends wait for their"),
+        ("MPI_Waitall", &receives, ""),
+        ("MPI_Recv", &receives, ""),
+    ] {
+        let place = format!("main:6 {function}:6");
+        let look: Look<'_> = &[("0-1", &place, "", "")];
+        let mut seen = observed(&[look, look]);
+        for (task, other) in [("0", "1"), ("1", "0")] {
+            let arguments = [(arguments[0].0, other), WORLD];
+            call(&mut seen, task, function, &arguments);
+        }
+        let plain = judge(&seen).conclusion;
+        assert!(!plain.contains("--check"), "{plain}");
+        seen.strict_sends = true;
+        let strict = judge(&seen).conclusion;
+        assert_eq!(
+            strict.contains("--check=strict"),
+            !part.is_empty(),
+            "{function}: {strict}"
+        );
+        assert!(
+            strict.contains(part) && strict.starts_with(&plain),
+            "{strict}"
+        );
+    }
+}

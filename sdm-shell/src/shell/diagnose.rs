@@ -297,6 +297,7 @@ async fn diagnosis(
     let mut known = known;
     session.read(|model| {
         known.unranked |= model.options.unranked;
+        known.strict_sends |= model.options.strict_sends;
         known.outside.union_with(&model.options.outside);
     });
     let mut found = None;

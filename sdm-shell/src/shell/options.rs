@@ -36,6 +36,8 @@ pub struct Options {
     pub partial: bool,
     /// True if a script's `continue` continues tasks that stop at an error in the use of MPI.
     pub passes_mpi_errors: bool,
+    /// True if the tasks run with `--check=strict`.
+    pub strict_sends: bool,
 }
 
 impl Options {
@@ -61,6 +63,7 @@ impl Default for Options {
             check_room: false,
             partial: false,
             passes_mpi_errors: false,
+            strict_sends: false,
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use sdm_check::STRICT_VARIABLE;
 use sdm_debug::EndPolicy;
 use sdm_debug::command::StartSpec;
 use sdm_idset::IdSet;
@@ -102,7 +103,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         interactive: is_person && !has_script,
         stdin_tasks,
         check_room,
-        ..options(args, &config, held.is_some(), batch.as_ref())
+        ..options(args, &config, held.is_some(), batch.as_ref(), &programs)
     };
     let view = super::view::view(args.json, Names::ranks(), queue.clone());
     let to_pages = (&controls, &wake, queue.as_ref());
@@ -142,14 +143,21 @@ fn facts(programs: &[(IdSet, StartSpec)], config: &SessionConfig, is_written: bo
     report::facts(program, config, is_written)
 }
 
+fn is_strict(programs: &[(IdSet, StartSpec)]) -> bool {
+    let mut all = programs.iter().flat_map(|(_, it)| &it.environment);
+    all.any(|(name, value)| name == STRICT_VARIABLE.as_bytes() && value.is_some())
+}
+
 fn options(
     args: &ScriptArgs,
     config: &SessionConfig,
     is_held: bool,
     batch: Option<&Batch>,
+    programs: &[(IdSet, StartSpec)],
 ) -> Options {
     Options {
         passes_mpi_errors: batch.is_some_and(|batch| batch.ends_at_hang),
+        strict_sends: is_strict(programs),
         query_timeout: Duration::from_secs(args.timeout.into()),
         partial: config.config.partial,
         attached: is_held,

@@ -364,6 +364,11 @@ fn strict_sends_reveal_a_deadlock_hidden_by_buffering() {
                 .code(120);
             let at = format!("{name} () at {SOURCE}:{}", line(text));
             assert!(done.out.contains("Deadlock: "), "{done}");
+            assert!(
+                done.out
+                    .contains("--check=strict has standard sends wait for their receives"),
+                "{done}"
+            );
             assert!(done.out.contains(&at), "no {at} in {done}");
         }
     }
