@@ -282,11 +282,12 @@ fn opened(function: &Prototype) -> String {
     format!("if (rc == MPI_SUCCESS && !is_inter(comm)) {{ call.is_prepared = {later}; {text} }}\n")
 }
 
-/// The statements that record the arrays of counts and displacements of a nonblocking operation, and the memory that is
-/// sent by them. Those of neighbours have as many elements as there are neighbours, which is not looked up.
+/// The statements that record the arrays of counts, displacements and datatypes of a nonblocking operation, and the
+/// memory that is sent by them. Those of neighbours have as many elements as there are neighbours, which is not looked up.
 fn lists(function: &Prototype) -> String {
     let has = |wanted: &str| function.names().any(|it| it == wanted);
     let (name, mut text) = (plain(&function.name), String::new());
+    let is_of_neighbors = name.contains("neighbor");
     let displs = match name.as_str() {
         "alltoallv" => "sdispls",
         "scatterv" => "displs",
@@ -307,10 +308,17 @@ fn lists(function: &Prototype) -> String {
     ] {
         let is_sent = list.starts_with('s') || (list == "displs" && name == "scatterv");
         let side = if is_sent { "sendbuf" } else { "recvbuf" };
-        if has(list) && !name.contains("neighbor") {
+        if has(list) && !is_of_neighbors {
             let guard = significant(function, side);
             text.push_str(&format!(
                 "{guard}if ({side} != MPI_IN_PLACE) open_list(&call, *request, {number}, LIST({list}), group_size(comm));\n"
+            ));
+        }
+    }
+    for (number, types, side) in [(0, "sendtypes", "sendbuf"), (1, "recvtypes", "recvbuf")] {
+        if has(types) && !is_of_neighbors {
+            text.push_str(&format!(
+                "open_types(&call, *request, {side}, {number}, {types}, group_size(comm));\n"
             ));
         }
     }

@@ -1,14 +1,14 @@
 /* The collective calls of each communicator, in order. At the end all ranks hold them against each other: what differs and happened to
  * fit shows then. Nothing is sent before; ranks of one host see it at once. A communicator has the same name on all ranks without any message: it is made of its
  * parent's name, of how many calls that had, and of its first rank. */
-enum { SEQUENCES_MAX = 4096, GROUPS_MAX = 1024, STEPS_MAX = 16384, DIFFERENT_MAX = 16, RANKS_TEXT = 60, OTHER_REDUCTION = 255 };
+enum { SEQUENCES_MAX = 4096, GROUPS_MAX = 1024, STEPS_MAX = 16384, DIFFERENT_MAX = 256, RANKS_TEXT = 60, OTHER_REDUCTION = 255 };
 
 /* Arguments that all ranks give to a call alike: the first numbers of all. */
 enum alike { NOTHING_ALIKE, RECVCOUNTS, DIMENSIONS, EDGES, ACCESS, BYTES, OFFSET, ATOMICITY, ASSERTION, VIEW, HIGH, AMOUNTS, KEPT, FIRST_MAX = 6 };
 struct parts { uint64_t hash; int64_t first[FIRST_MAX]; int32_t count; uint8_t what; };
 /* `operator` is where the function of an operator of the program's own is: its file in the upper half. `told` is the error that this rank
- * has told at the call. A rank is `is_apart` once it has made another operation than others: its later calls are not theirs. */
-struct step { struct signature signature; struct parts parts; uint64_t site, bytes, hash, operator; uint16_t function; uint8_t reduction, told; int32_t root; };
+ * has told at the call, `known` are those that all ranks know of its place, a bit for each. A rank is `is_apart` once it has made another operation than others: its later calls are not theirs. */
+struct step { struct signature signature; struct parts parts; uint64_t site, bytes, hash, operator; uint16_t function; uint8_t reduction, told, known; int32_t root; };
 struct sequence { uint64_t name, count, hash; struct step *steps; uint32_t kept, room; const char *article, *is_of; int is_apart; };
 
 static struct sequence *sequences[SEQUENCES_MAX];

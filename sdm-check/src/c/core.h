@@ -39,6 +39,8 @@ struct call {
     /* The requests that it waits for. */
     const uint64_t *requests;
     int request_count;
+    /* Their statuses, in their order, where each has one. */
+    const MPI_Status *statuses;
 };
 
 /* Numbers of a call: they are wider in the functions for large counts. */
@@ -219,6 +221,7 @@ static inline int enter(struct call *call, const char *name, int is_profiling, v
     call->time = 0;
     call->taken = (struct taken){.type = MPI_DATATYPE_NULL, .source = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG};
     call->request_count = 0;
+    call->statuses = NULL;
     call->caller = caller_of(from);
     if (call->caller == INTERNAL) {
         /* None of MPI's, that has such a name: what it sends and receives is not seen. */

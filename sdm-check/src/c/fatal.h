@@ -52,6 +52,28 @@ static void tell_truncated(struct call *call, const char *said)
         report(call, TRUNCATED, NULL, "a message%s%s is longer than what receives it", sent, from);
 }
 
+/* A message came, and was too long. */
+static int is_truncated(int code)
+{
+    int class = MPI_ERR_OTHER;
+    PMPI_Error_class(code, &class);
+    return class == MPI_ERR_TRUNCATE;
+}
+
+/* Of several requests one may have failed in this way: the call is then about that one. Not all MPIs set all errors. */
+static int is_truncated_within(struct call *call, int are_set)
+{
+    int are_there = call->statuses && call->statuses != MPI_STATUSES_IGNORE;
+    for (int i = 0; are_there && i < call->request_count; i++)
+        if (call->statuses[i].MPI_ERROR == MPI_ERR_TRUNCATE || (are_set && is_truncated(call->statuses[i].MPI_ERROR))) {
+            call->requests += i;
+            call->request_count = 1;
+            call->taken.status = &call->statuses[i];
+            return 1;
+        }
+    return 0;
+}
+
 static void tell_fatal(int code)
 {
     int class = MPI_ERR_OTHER, length = 0;
@@ -63,18 +85,11 @@ static void tell_fatal(int code)
     for (char *it = text; *it; it++)
         if (*it == '\n' || *it == '{')
             *it = ' ';
-    if (class == MPI_ERR_TRUNCATE)
+    int is_one = (class == MPI_ERR_TRUNCATE || class == MPI_ERR_IN_STATUS) && is_truncated_within(current, class == MPI_ERR_IN_STATUS);
+    if (is_one || class == MPI_ERR_TRUNCATE)
         tell_truncated(current, text);
     else
         report(current, REFUSED, NULL, "MPI refuses the call: %.200s", text);
-}
-
-/* A message came, and was too long. */
-static int is_truncated(int code)
-{
-    int class = MPI_ERR_OTHER;
-    PMPI_Error_class(code, &class);
-    return class == MPI_ERR_TRUNCATE;
 }
 
 /* A call returns an error, and the program goes on: it is told where the call must not be made so. Others, as that a file is missing or a

@@ -36,6 +36,7 @@ static void has_begun(void)
     main_thread = pthread_self();
     begin_types();
     begin_sequences();
+    begin_requests();
     begin_handlers();
     initialized = 1;
 }

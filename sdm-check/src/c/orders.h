@@ -86,12 +86,32 @@ static void name_ranks(const struct said *all, int size, int first, int number, 
     }
 }
 
-/* Which field differs among the ranks of a communicator, and who has which. */
-static void judge(const struct said *all, int size, struct verdict *verdict)
+/* A call without the fields in which it is known to differ. */
+static struct step without_known(struct step it, unsigned known)
+{
+    if (known & 1u << 1)
+        it.root = 0;
+    if (known & 1u << 2)
+        it.reduction = it.operator = 0;
+    if (known & 1u << 3) {
+        it.bytes = 0;
+        it.signature = (struct signature){0};
+    }
+    if (known & (1u << 3 | 1u << 5))
+        it.parts.hash = 0;
+    return it;
+}
+
+/* Which field differs among the ranks of a communicator, and who has which. What one rank knows of its place is compared on none. */
+static void judge(struct said *all, int size, struct verdict *verdict)
 {
     const struct said *one = NULL;
     int lacks = 0, least = 0;
+    unsigned known = 0;
+    for (int i = 0; i < size; i++)
+        known |= all[i].has ? all[i].step.known : 0;
     for (int i = 0; i < size; i++) {
+        all[i].step = without_known(all[i].step, known);
         if (!all[i].is_member)
             continue;
         lacks |= !all[i].has;
@@ -120,20 +140,32 @@ static void judge(const struct said *all, int size, struct verdict *verdict)
     }
 }
 
-/* Later calls are compared without those before them. */
+/* Later calls are compared without those before them, and without what is known of their places: a loop repeats its error. */
 static void forget_before(struct sequence *own, int64_t from)
 {
     uint64_t hash = 0;
-    for (int64_t i = from; own && i < own->kept; i++)
-        own->steps[i].hash = hash = hash_step(hash, &own->steps[i]);
+    for (int64_t i = from; own && i < own->kept; i++) {
+        struct step step = without_known(own->steps[i], own->steps[i].known);
+        own->steps[i].hash = hash = hash_step(hash, &step);
+    }
 }
 
-/* This rank has told an error of this call before, or the same error of another call at its place. */
-static int was_told(const struct sequence *own, const struct step *step, int number)
+/* All ranks of the call know its error; other calls at its place, also on other communicators, may have the same one. */
+static void know_place(uint64_t site, int number)
+{
+    for (int i = 0; i < sequence_count; i++)
+        for (uint32_t j = 0; j < sequences[i]->kept; j++)
+            if (sequences[i]->steps[j].site == site)
+                sequences[i]->steps[j].known |= 1u << (number - COLLECTIVES);
+}
+
+/* This rank has told an error of this call before, or the same error of another call at its place, maybe on another communicator. */
+static int was_told(const struct step *step, int number)
 {
     int found = step->told;
-    for (uint32_t i = 0; i < own->kept && !found; i++)
-        found = own->steps[i].told == number - COLLECTIVES + 1 && own->steps[i].site == step->site;
+    for (int i = 0; i < sequence_count && !found; i++)
+        for (uint32_t j = 0; j < sequences[i]->kept && !found; j++)
+            found = sequences[i]->steps[j].told == number - COLLECTIVES + 1 && sequences[i]->steps[j].site == step->site;
     return found;
 }
 
@@ -155,7 +187,9 @@ static struct verdict compare_sequence(struct call *call, struct sequence *own, 
     free(all);
     PMPI_Bcast(&verdict, sizeof verdict, MPI_BYTE, 0, own_world);
     *from = at + 1;
-    if (!own || !verdict.number || (said.has && was_told(own, &said.step, verdict.number)))
+    if (said.has && verdict.number)
+        know_place(said.step.site, verdict.number);
+    if (!own || !verdict.number || (said.has && was_told(&said.step, verdict.number)))
         return verdict;
     void *place = (void *)(uintptr_t)said.step.site;
     if (said.has)
@@ -169,6 +203,8 @@ static struct verdict compare_sequence(struct call *call, struct sequence *own, 
  * operation is not: the numbers of later calls say nothing. All ranks take the same number of rounds, as the verdicts are the same. */
 static void compare_sequences(struct call *call)
 {
+    enum { ROUNDS_MAX = 1024 };
+    int rounds = 0;
     if (own_world == MPI_COMM_NULL)
         return;
     uint64_t names[DIFFERENT_MAX] = {0};
@@ -177,9 +213,9 @@ static void compare_sequences(struct call *call)
         struct sequence *own = sequence_named(names[i]);
         struct verdict verdict = {0};
         int64_t from = 0;
-        for (int round = 0; round < DIFFERENT_MAX && !verdict.is_last; round++) {
-            verdict = compare_sequence(call, own, &from);
+        for (; rounds < ROUNDS_MAX && !verdict.is_last; rounds++) {
             forget_before(own, from);
+            verdict = compare_sequence(call, own, &from);
         }
         if (own && (!verdict.is_last || verdict.number))
             own->is_apart = 1;

@@ -89,6 +89,36 @@ static int is_there(struct extent memory)
     return mincore(first, end - first, pages) == 0;
 }
 
+/* The one request that MPI gives for all operations that are complete at once; null where there is none. */
+static uint64_t shared_request;
+/* One of them was waited for while others were not. */
+static int is_shared_used;
+
+static void begin_requests(void)
+{
+    MPI_Request both[2];
+    for (int i = 0; i < 2; i++)
+        if (PMPI_Isend(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &both[i]) != MPI_SUCCESS)
+            return;
+    if (both[0] == both[1])
+        shared_request = HANDLE(both[0]);
+    PMPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+}
+
+/* Nobody can tell which operation of the shared request is waited for: all are checked until the first wait, and none later. */
+static int is_kept(uint64_t request)
+{
+    enum { SHARED_MAX = 64 };
+    int same = 0;
+    if (request != shared_request)
+        return 1;
+    /* This one is counted. */
+    is_shared_used &= look_up(REQUEST, request).count > 1;
+    for (int i = 0; i < open_count; i++)
+        same += open_requests[i].request == request;
+    return !is_shared_used && same < SHARED_MAX;
+}
+
 static void open_memory(struct call *call, uint64_t request, struct extent memory, int is_receive)
 {
     uint64_t sum = memory.start && !is_receive && !call->is_prepared ? sum_of(memory) : 0;
@@ -99,14 +129,14 @@ static void open_memory(struct call *call, uint64_t request, struct extent memor
         pthread_mutex_unlock(&open_lock);
         return;
     }
-    for (int i = 0; i < open_count; i++)
+    for (int i = 0; i < open_count && request != shared_request; i++)
         if (open_requests[i].request == request) {
-            /* MPI's one request for all that is complete at once: nobody can tell which of them is waited for. */
+            /* Some way to complete it was not seen. */
             open_requests[i].memory = (struct extent){0};
             open_requests[i].sum = 0;
             memory.start = NULL;
         }
-    if (memory.start && open_count < OPEN_MAX)
+    if (memory.start && open_count < OPEN_MAX && is_kept(request))
         open_requests[open_count++] = (struct open){.request = request, .sum = sum, .memory = memory, .is_receive = is_receive, .site = site(call), .maker = call->name};
     pthread_mutex_unlock(&open_lock);
 }
@@ -142,6 +172,13 @@ static void open_list(struct call *call, MPI_Request request, int number, struct
 {
     if (values.values)
         open_more(call, request, (uint64_t)1 << (LISTS_BIT + number), (struct extent){.start = (char *)values.values, .end = (char *)values.values + count * values.width, .count = LIST});
+}
+
+/* MPI's library for Fortran gives copies of an array of datatypes, and frees them at once. */
+static void open_types(struct call *call, MPI_Request request, const void *buffer, int is_receive, const MPI_Datatype *types, int count)
+{
+    if (types && buffer != MPI_IN_PLACE && call->caller == USER)
+        open_more(call, request, (uint64_t)(is_receive ? 12 : 3) << LISTS_BIT, (struct extent){.start = (char *)types, .end = (char *)(types + count), .count = LIST});
 }
 
 /* Of those whose numbers differ from that of the request only in the bits of `more`. */
@@ -201,7 +238,7 @@ static int set_window(uint64_t request, uint64_t window)
 static void check_unchanged(struct call *call, struct open open, const char *until)
 {
     if (open.sum && depth == 1 && is_there(open.memory) && sum_of(open.memory) != open.sum)
-        report(call, CHANGED, open.site, "%s of %s at {%p} was changed before this: it is MPI's until %s", open.memory.count == LIST ? "an array of counts or displacements" : "the send buffer", open.maker, open.site, until);
+        report(call, CHANGED, open.site, "%s of %s at {%p} was changed before this: it is MPI's until %s", open.memory.count == LIST ? "an array of counts, displacements or datatypes" : "the send buffer", open.maker, open.site, until);
 }
 
 /* What the program has changed shows before a call that completes a request, or the accesses to a window: in the call MPI may write there
@@ -218,13 +255,13 @@ static void check_early(struct call *call, uint64_t request, uint64_t window)
             if (window ? it->window == window : !((it->request ^ request) & ~(sent_count ? MORE_BITS : 0))) {
                 found = *it;
                 /* Of a window MPI's own writes would be told, whatever threads there are. */
-                it->sum = window || level == MPI_THREAD_SINGLE ? 0 : it->sum;
+                it->sum = window || level == MPI_THREAD_SINGLE || request == shared_request ? 0 : it->sum;
                 break;
             }
         }
         pthread_mutex_unlock(&open_lock);
         check_unchanged(call, found, window ? "the epoch ends" : "the request is complete");
-        if (!window && !sent_count && found.maker)
+        if (!window && !sent_count && request != shared_request && found.maker)
             return;
     }
 }
@@ -233,11 +270,13 @@ static void check_early(struct call *call, uint64_t request, uint64_t window)
 static void close_all(struct call *call, uint64_t request)
 {
     struct open it;
+    int is_shared = request == shared_request;
+    is_shared_used |= is_shared;
     do {
         it = close_first(request, sent_count ? MORE_BITS : 0);
         if (call)
             check_unchanged(call, it, "the request is complete");
-    } while (it.maker && sent_count);
+    } while (it.maker && (sent_count || is_shared));
 }
 
 /* The accesses to a window are complete at this rank; gives how many of them have no request. */

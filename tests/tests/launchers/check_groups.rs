@@ -12,7 +12,7 @@ use super::chosen::{LAUNCHERS, chosen};
 const SOURCE: &str = "mpi_groups.c";
 
 /// The errors in `mpi_groups.c` after which it goes on: the function, the number, a part of the line, and the ranks.
-const WRONG: [(&str, u32, &str, &str); 13] = [
+const WRONG: [(&str, u32, &str, &str); 23] = [
     (
         "beyond_the_window",
         604,
@@ -81,6 +81,36 @@ const WRONG: [(&str, u32, &str, &str); 13] = [
         "MPI_Rsend(numbers, 1, MPI_INT, 1, 30",
         "0",
     ),
+    ("repeated", 403, "rank == 3 ? MPI_MIN", "0-1-2-3"),
+    ("repeated", 403, "rank == 2 ? MPI_SUM", "0-1-2-3"),
+    (
+        "several_in_order",
+        502,
+        "MPI_Send(numbers, 1, MPI_INT, 1, 40",
+        "0",
+    ),
+    (
+        "several_in_order",
+        502,
+        "MPI_Send(numbers, 2, MPI_INT, 1, 40",
+        "0",
+    ),
+    ("several_in_order", 502, "MPI_Recv(reals, 1", "1"),
+    ("several_in_order", 502, "MPI_Recv(reals, 2", "1"),
+    (
+        "several_in_order",
+        503,
+        "MPI_Send(numbers + 1, 1, MPI_INT, 1, 40",
+        "0",
+    ),
+    (
+        "several_in_order",
+        503,
+        "MPI_Send(numbers + 2, 1, MPI_INT, 1, 40",
+        "0",
+    ),
+    ("changed_at_once", 204, "MPI_Waitall(2, both", "0"),
+    ("other_datatypes", 204, "MPI_Wait(&whole", "0-1-2-3"),
 ];
 
 fn run(place: &Place, launcher: &str, names: &[&str]) -> Done {
@@ -135,6 +165,7 @@ fn right_uses_of_windows_and_topologies_cause_no_report() {
         "right_between",
         "right_neighbours",
         "ready_in_time",
+        "changes_between_waits",
     ];
     for (launcher, compiler) in chosen(
         right_uses_of_windows_and_topologies_cause_no_report,

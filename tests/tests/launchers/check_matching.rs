@@ -237,6 +237,13 @@ fn fatal_errors_are_reported_before_the_job_ends() {
                 " is longer than the receive buffer of MPI_Irecv at mpi_matching.c:",
             ),
             (
+                "truncated_among_others",
+                501,
+                "MPI_Waitall(2, both, MPI_STATUSES_IGNORE); /* one too long */",
+                "1",
+                " is longer than the receive buffer of MPI_Irecv at mpi_matching.c:",
+            ),
+            (
                 "refused",
                 112,
                 "MPI_Group_range_incl(all, 1, far",
