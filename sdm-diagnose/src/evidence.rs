@@ -1,5 +1,6 @@
 //! Evidence for a wait as text: messages, locks, files, and the kernel's state of running processes.
 
+mod parts;
 #[cfg(test)]
 mod tests;
 
@@ -15,8 +16,7 @@ use sdm_idset::{IdSet, set_text};
 use sdm_mpi::is_of_two_groups;
 
 use super::operations::{
-    is_of_collective, is_rank_of_the_job, is_unspoken, started_by, waits_for_neighbors,
-    waits_for_parts,
+    is_of_collective, is_rank_of_the_job, is_unspoken, started_by, waits_for_data,
 };
 use super::threads::{among_threads, computing};
 use super::wait::{WaitKind, kind, place};
@@ -218,9 +218,7 @@ impl<'a> Evidence<'a> {
                 R::Root if is_of_two_groups(&call.function) => "local leader",
                 R::Root => "root",
                 R::Target if is_of_two_groups(&call.function) => "remote leader",
-                R::Target if waits_for_neighbors(call) || waits_for_parts(call) => {
-                    "for the data of"
-                }
+                R::Target if waits_for_data(call) => self.words_of_data(call, argument, tasks),
                 R::Target if kind(&call.function) == WaitKind::Message => "with",
                 R::Target => "target",
                 R::Requests => "requests:",

@@ -120,6 +120,16 @@ pub(super) fn waits_for_parts(call: &Call) -> bool {
     sends_from_root(&blocking) || takes_parts(&blocking)
 }
 
+/// True if a call waits for the data of particular ranks.
+pub(super) fn waits_for_data(call: &Call) -> bool {
+    waits_for_neighbors(call) || waits_for_parts(call)
+}
+
+/// True if a call waits for the root's data.
+pub(super) fn waits_for_root(call: &Call) -> bool {
+    sends_from_root(&blocking(call))
+}
+
 /// True if a call waits for the data of its neighbors.
 pub(super) fn waits_for_neighbors(call: &Call) -> bool {
     is_of_neighbors(&blocking(call))

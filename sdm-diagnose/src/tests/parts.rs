@@ -279,3 +279,23 @@ fn rank_with_another_root_is_not_told_as_a_call_too_many() {
     add(&mut seen, "3", (R::Tag, sdm_mpi::AWAITED_TAGS, "-25"));
     check_cause(&seen, Cause::Root, &["3 MPI_Scatterv"]);
 }
+
+/// The data of a root goes through ranks between it and the others.
+#[test]
+fn rank_between_the_root_and_others_is_named_as_such() {
+    for (root, words) in [
+        ("0", "for the data of 0 (not received yet)"),
+        ("3", "for the root's data through 0 (not received yet)"),
+    ] {
+        let mut seen = standing(&[
+            ("2", "main:5 MPI_Bcast:5", "", ""),
+            ("0-1,3", BARRIER, "", ""),
+        ]);
+        call(&mut seen, "2", "MPI_Bcast", &[(R::Root, root), WORLD]);
+        add(&mut seen, "2", (R::Target, "not received yet", "0"));
+        call(&mut seen, "0-1,3", "MPI_Barrier", &[WORLD]);
+        let told = judge(&seen).findings.into_iter().flat_map(|it| it.evidence);
+        let told: Vec<String> = told.collect();
+        assert!(told.iter().any(|line| line.contains(words)), "{told:#?}");
+    }
+}
