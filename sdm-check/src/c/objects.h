@@ -3,7 +3,8 @@ enum life { NOTHING, LIVE, FREED, OVER };
 
 struct object {
     uint64_t handle;
-    /* A handle can be handed out several times: groups, and requests of what is complete at once. */
+    /* A handle can be handed out several times: groups, and requests of what is complete at once. Which of them is freed nobody can tell:
+     * the first one is kept, too. */
     uint32_t count;
     /* Of a communicator: the number of its collective calls' list, from 1. */
     uint32_t sequence;
@@ -12,8 +13,8 @@ struct object {
     uint16_t basic, first;
     uint64_t hash, elements;
     const struct layout *layout;
-    void *site;
-    const char *maker;
+    void *site, *first_site;
+    const char *maker, *first_maker;
     /* Of a file: the split collective call that has begun. */
     const char *split;
 };
@@ -77,9 +78,12 @@ static void made(struct call *call, enum kind kind, uint64_t handle, int is_pers
         struct object *it = slot(kind, handle);
         if (it->life == NOTHING)
             objects_used++;
-        uint32_t count = it->life == LIVE ? it->count : 0;
+        struct object before = it->life == LIVE ? *it : (struct object){.site = place, .maker = call->name};
+        uint32_t count = before.count;
+        before = before.first_maker ? (struct object){.site = before.first_site, .maker = before.first_maker} : before;
         *it = (struct object){.handle = handle, .count = count + 1, .kind = kind, .life = LIVE, .is_persistent = is_persistent,
-                              .is_active = kind == REQUEST && !is_persistent, .site = place, .maker = call->name};
+                              .is_active = kind == REQUEST && !is_persistent, .site = place, .maker = call->name,
+                              .first_site = before.site, .first_maker = before.maker};
     }
     pthread_mutex_unlock(&objects_lock);
 }
@@ -120,7 +124,10 @@ static void report_leaks(struct call *call, enum kind first, enum kind last)
             }
         if (count > 1)
             snprintf(times, sizeof times, " (%lu of them)", count);
-        if (it->kind == REQUEST && !it->is_persistent)
+        if (it->first_maker && it->first_site != it->site && (it->kind == REQUEST || it->kind == GROUP || it->kind == ERROR_HANDLER))
+            report(call, number, it->site, "the %s of %s at {%p} was never %s, or that of %s at {%p}, which has the same handle%s", KINDS[it->kind], it->first_maker, it->first_site,
+                   it->kind == REQUEST ? "completed: no MPI_Wait or MPI_Test" : "freed", it->maker, it->site, times);
+        else if (it->kind == REQUEST && !it->is_persistent)
             report(call, number, it->site, "the request of %s at {%p} was never completed: no MPI_Wait or MPI_Test%s", it->maker, it->site, times);
         else if (it->kind == MATCHED)
             report(call, number, it->site, "the message of %s at {%p} was never received%s", it->maker, it->site, times);
