@@ -162,12 +162,18 @@ static void compare_live(struct call *call, struct sequence *own, const struct s
     uint64_t key = mix(own->name, number) | 1;
     struct live *it = &live[(key >> 28) % LIVE_MAX], copy;
     uint64_t old = __atomic_load_n(&it->key, __ATOMIC_ACQUIRE);
-    for (int i = 0; old == WRITING && i < TRIES_MAX; i++)
-        old = __atomic_load_n(&it->key, __ATOMIC_ACQUIRE);
-    if (old != key) {
-        /* Only one of several that come at once writes. */
-        if (old == WRITING || !__atomic_compare_exchange_n(&it->key, &old, WRITING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-            return;
+    int is_own = 0;
+    for (int i = 0; old != key && !is_own && i < TRIES_MAX; i++) {
+        /* Only one of several that come at once writes; it may have to wait for a processor. */
+        is_own = old != WRITING && __atomic_compare_exchange_n(&it->key, &old, WRITING, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        if (!is_own && old == WRITING) {
+            sched_yield();
+            old = __atomic_load_n(&it->key, __ATOMIC_ACQUIRE);
+        }
+    }
+    if (old != key && !is_own)
+        return;
+    if (is_own) {
         it->name = own->name;
         it->number = number;
         it->rank = own_rank;
