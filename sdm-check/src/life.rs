@@ -84,7 +84,7 @@ fn completion(function: &Prototype) -> Option<(String, String)> {
              call.requests = old; call.request_count = old ? {count} : 0;\n{}",
             match last {
                 "status" => own_status(last),
-                _ => own_statuses(last, count) + statuses_in_order(function, last).as_str(),
+                _ => own_statuses(function, last, count),
             }
         );
         (
@@ -156,21 +156,18 @@ pub(crate) fn own_status(status: &str) -> String {
     )
 }
 
-/// The C statement that keeps the statuses of a call that has one for each request.
-fn statuses_in_order(function: &Prototype, statuses: &str) -> String {
-    match function.name.ends_with("all") {
-        true => format!("call.statuses = {statuses};\n"),
-        false => String::new(),
-    }
-}
-
 /// The C statements that give a call statuses of its own if the program passes `MPI_STATUSES_IGNORE`: they name the
-/// sources of messages, and the request that failed.
-fn own_statuses(statuses: &str, count: &str) -> String {
+/// source of a receive from any source that is pending. Those of a call for all requests also name the one that failed.
+fn own_statuses(function: &Prototype, statuses: &str, count: &str) -> String {
+    let (pending, kept) = match function.name.ends_with("all") {
+        true => ("", format!("call.statuses = {statuses};\n")),
+        false => (" && pending_count", String::new()),
+    };
+    let wanted = format!("{statuses} == MPI_STATUSES_IGNORE{pending}");
     format!(
         "MPI_Status few_statuses[64], *more_statuses = NULL; call.is_ignored = {statuses} == MPI_STATUSES_IGNORE;\n\
-         if ({statuses} == MPI_STATUSES_IGNORE && {count} > 64) more_statuses = malloc({count} * sizeof *more_statuses);\n\
-         if ({statuses} == MPI_STATUSES_IGNORE && ({count} <= 64 || more_statuses)) {statuses} = more_statuses ? more_statuses : few_statuses;\n"
+         if ({wanted} && {count} > 64) more_statuses = malloc({count} * sizeof *more_statuses);\n\
+         if ({wanted} && ({count} <= 64 || more_statuses)) {statuses} = more_statuses ? more_statuses : few_statuses;\n{kept}"
     )
 }
 

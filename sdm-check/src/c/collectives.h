@@ -165,22 +165,21 @@ static void compare_live(struct call *call, struct sequence *own, const struct s
     int is_own = 0;
     for (int i = 0; old != key && !is_own && i < TRIES_MAX; i++) {
         /* Only one of several that come at once writes; it may have to wait for a processor. */
-        is_own = old != WRITING && __atomic_compare_exchange_n(&it->key, &old, WRITING, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-        if (!is_own && old == WRITING) {
+        if (old == WRITING) {
             sched_yield();
             old = __atomic_load_n(&it->key, __ATOMIC_ACQUIRE);
-        }
+        } else
+            is_own = __atomic_compare_exchange_n(&it->key, &old, WRITING, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     }
-    if (old != key && !is_own)
-        return;
     if (is_own) {
         it->name = own->name;
         it->number = number;
         it->rank = own_rank;
         it->step = *step;
         __atomic_store_n(&it->key, key, __ATOMIC_RELEASE);
-        return;
     }
+    if (is_own || old != key)
+        return;
     copy = *it;
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     if (__atomic_load_n(&it->key, __ATOMIC_ACQUIRE) != key || copy.name != own->name || copy.number != number)

@@ -78,12 +78,11 @@ static void made(struct call *call, enum kind kind, uint64_t handle, int is_pers
         struct object *it = slot(kind, handle);
         if (it->life == NOTHING)
             objects_used++;
-        struct object before = it->life == LIVE ? *it : (struct object){.site = place, .maker = call->name};
-        uint32_t count = before.count;
-        before = before.first_maker ? (struct object){.site = before.first_site, .maker = before.first_maker} : before;
-        *it = (struct object){.handle = handle, .count = count + 1, .kind = kind, .life = LIVE, .is_persistent = is_persistent,
+        /* Only this function makes an object live, so that a live one has a first maker. */
+        int is_again = it->life == LIVE;
+        *it = (struct object){.handle = handle, .count = is_again ? it->count + 1 : 1, .kind = kind, .life = LIVE, .is_persistent = is_persistent,
                               .is_active = kind == REQUEST && !is_persistent, .site = place, .maker = call->name,
-                              .first_site = before.site, .first_maker = before.maker};
+                              .first_site = is_again ? it->first_site : place, .first_maker = is_again ? it->first_maker : call->name};
     }
     pthread_mutex_unlock(&objects_lock);
 }
@@ -124,7 +123,7 @@ static void report_leaks(struct call *call, enum kind first, enum kind last)
             }
         if (count > 1)
             snprintf(times, sizeof times, " (%lu of them)", count);
-        if (it->first_maker && it->first_site != it->site && (it->kind == REQUEST || it->kind == GROUP || it->kind == ERROR_HANDLER))
+        if (it->first_site != it->site && (it->kind == REQUEST || it->kind == GROUP || it->kind == ERROR_HANDLER))
             report(call, number, it->site, "the %s of %s at {%p} was never %s, or that of %s at {%p}, which has the same handle%s", KINDS[it->kind], it->first_maker, it->first_site,
                    it->kind == REQUEST ? "completed: no MPI_Wait or MPI_Test" : "freed", it->maker, it->site, times);
         else if (it->kind == REQUEST && !it->is_persistent)

@@ -189,9 +189,10 @@ fn is_alone(member: u32, struck: &[(u32, String, Signal)]) -> bool {
     let is_killed = struck
         .iter()
         .any(|it| it.0 == parent && it.2 == Signal::SIGKILL);
-    let words = processes::of(member).words().unwrap_or_default();
-    let is_keeper = words.get(1).is_some_and(|word| word == "keeper");
-    is_killed || is_keeper || looks(member) == looks(parent)
+    let own = looks(member);
+    let is_keeper =
+        (own.1.as_ref()).is_some_and(|words| words.get(1).is_some_and(|it| it == "keeper"));
+    is_killed || is_keeper || own == looks(parent)
 }
 
 /// Applies the fault to some of the existing processes. Returns them, and those that only a user can resume who has
