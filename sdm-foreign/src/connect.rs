@@ -3,7 +3,6 @@
 use std::ffi::CStr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use sdm_system::programs;
@@ -13,10 +12,9 @@ use crate::{connection_holder, library};
 
 /// Environment variable with the number of failed attempts to connect, across re-executions of this process.
 const TRIES: &str = "SDM_PMIX_TRIES";
-/// Maximum number of repeated attempts. No condition outside the server tells when to try: its list of tools is in its
-/// memory only, and [`UNREACHED`] stands for each reason.
-const TRIES_MAX: u32 = 120;
-const TRY_EVERY: Duration = Duration::from_millis(250);
+/// Maximum number of repeated attempts, which take half a minute. No condition outside the server tells when to try: its
+/// list of tools is in its memory only, and [`UNREACHED`] stands for each reason.
+const TRIES_MAX: u32 = 24;
 /// Status of libpmix for a server that cannot be reached.
 const UNREACHED: i32 = -25;
 
@@ -24,6 +22,8 @@ const UNREACHED: i32 = -25;
 ///
 /// While a server still lists a tool that died earlier, connecting fails as if the server were unreachable. libpmix
 /// cannot be initialised twice in one process, so this process then executes itself again, at most [`TRIES_MAX`] times.
+/// It holds the lock until the server has forgotten the failed attempt. A `prterun` refuses all later tools after
+/// some tools have tried again within that time.
 pub(crate) fn connect(
     library: &Path,
     server: i32,
@@ -47,10 +47,8 @@ pub(crate) fn connect(
         turn.leave_to_keeper();
         return Err(error);
     }
-    turn.end();
-    // The executed program starts a keeper of its own.
+    // The executed program takes the lock anew, and starts a keeper of its own.
     keeper.dismiss();
-    std::thread::sleep(TRY_EVERY);
     let mut again = programs::at("/proc/self/exe");
     again.args(std::env::args_os().skip(1));
     Err(again.env(TRIES, (tries + 1).to_string()).exec()).context("cannot start sdm-pmix again")

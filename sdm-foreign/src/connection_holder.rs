@@ -69,14 +69,18 @@ pub(crate) fn check_runs(server: i32) -> Result<()> {
 }
 
 /// The keeper of this process.
-pub(crate) struct Keeper(Pid);
+pub(crate) struct Keeper {
+    pid: Pid,
+    server: Watched,
+}
 
 impl Keeper {
-    /// Kills the keeper, which must have no connection to keep open.
+    /// Kills the keeper, which must have no connection to keep open, and waits until the server has removed the tool.
     pub(crate) fn dismiss(self) {
         // The child has not been waited for, so no other process can have its pid.
-        let _ = kill(self.0, Signal::SIGKILL);
-        let _ = waitpid(self.0, None);
+        let _ = kill(self.pid, Signal::SIGKILL);
+        let _ = waitpid(self.pid, None);
+        self.server.wait_until_forgotten();
     }
 }
 
@@ -96,7 +100,10 @@ pub(crate) fn start(server: i32, held: RawFd, same_name: bool) -> Result<Keeper>
     let forked = sys::fork_sharing_descriptors();
     match forked.context("cannot start the process that holds the connection to the PMIx server")? {
         sys::Forked::Child => keep(own, &watched, held),
-        sys::Forked::Parent(keeper) => Ok(Keeper(Pid::from_raw(keeper))),
+        sys::Forked::Parent(keeper) => Ok(Keeper {
+            pid: Pid::from_raw(keeper),
+            server: watched,
+        }),
     }
 }
 
@@ -241,7 +248,7 @@ mod tests {
     fn dismissed_keeper_process_ends() {
         let held = std::io::stdin();
         let keeper = start(std::process::id().cast_signed(), held.as_raw_fd(), true).unwrap();
-        let pid = keeper.0.as_raw();
+        let pid = keeper.pid.as_raw();
         assert!(proc::of(pid).state().is_some());
         keeper.dismiss();
         assert_eq!(proc::of(pid).state(), None);

@@ -5,7 +5,8 @@ use std::fs::Permissions;
 use std::io::BufRead;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sdm_tests::parts;
 use sdm_tests::place::Place;
@@ -95,7 +96,10 @@ fn tool(mpi: &Path, place: &Place, server: u32) -> Command {
 }
 
 fn assert_answers(tool: Child) {
-    let said = tool.wait_with_output().expect("it ends");
+    assert_answer(&tool.wait_with_output().expect("it ends"));
+}
+
+fn assert_answer(said: &Output) {
     let text = String::from_utf8_lossy(&said.stdout);
     let ranks = text.lines().filter(|line| line.starts_with("process\t"));
     assert_eq!(ranks.count(), 2, "{said:?}");
@@ -122,6 +126,64 @@ fn job_outlives_many_tools_and_keeps_its_exit_code() {
     assert_eq!(job.end(), Some(3));
 }
 
+/// Ends with the test, whatever its end.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // It is ours and runs until now.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Kills each keeper process of a connection until `is_over`, and returns how many.
+fn kill_keepers(is_over: &AtomicBool) -> usize {
+    let mut killed = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        let all = std::fs::read_dir("/proc").expect("a folder").flatten();
+        let pids = all.filter_map(|it| it.file_name().to_str()?.parse().ok());
+        for pid in pids.filter(|pid| processes::name(*pid) == "sdm-pmix-hold") {
+            processes::kill_if_there(pid);
+            killed += 1;
+        }
+    }
+    killed
+}
+
+/// Without the keepers' locks the server still knows a tool that has left when the next one connects. A slow server
+/// that was asked again at once refused all tools from then on.
+#[test]
+fn tools_refused_by_a_slow_server_get_through_later() {
+    let Some(mpi) = parts::openmpi5() else {
+        return;
+    };
+    let place = Place::new();
+    let job = Job::start(&mpi, &place);
+    let busy = || {
+        Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn()
+    };
+    let _busy: Vec<Ended> = (0..4).map(|_| Ended(busy().expect("sh"))).collect();
+    let mut renice = Command::new("renice");
+    renice.args(["-n", "19", "-p", &job.pid().to_string()]);
+    assert!(renice.output().expect("renice runs").status.success());
+    let is_over = AtomicBool::new(false);
+    let said = std::thread::scope(|scope| {
+        let killer = scope.spawn(|| kill_keepers(&is_over));
+        let at_once = || tool(&mpi, &place, job.pid()).spawn().expect("it runs");
+        let all: Vec<Child> = (0..10).map(|_| at_once()).collect();
+        let said = all.into_iter().map(|it| it.wait_with_output());
+        let said: Vec<_> = said.map(|it| it.expect("it ends")).collect();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(killer.join().expect("no panic") > 0, "no keeper was killed");
+        said
+    });
+    said.iter().for_each(assert_answer);
+    assert_eq!(job.end(), Some(3));
+}
+
 /// A PMIx server may refuse all later tools if it is tried again and again while it removes the previous tool.
 #[test]
 fn pmix_server_accepts_the_next_tool_without_retry() {
@@ -133,7 +195,7 @@ fn pmix_server_accepts_the_next_tool_without_retry() {
     for _ in 0..3 {
         let mut tool = tool(&mpi, &place, job.pid());
         // Its last one.
-        tool.env("SDM_PMIX_TRIES", "120");
+        tool.env("SDM_PMIX_TRIES", "24");
         assert_answers(tool.spawn().expect("it runs"));
     }
     assert_eq!(job.end(), Some(3));
