@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use sdm_runtime::JOB_NUMBERS;
 use sdm_runtime::attribute as id;
 use sdm_runtime::states::{Machine, Manager};
 use sdm_runtime::wire::Dialect;
@@ -21,8 +22,6 @@ use crate::store::Store;
 
 /// Time for which an agent may be silent before it is probed.
 const SILENCE: Duration = Duration::from_secs(20);
-/// The attributes that name a job to the user, the manager's own number first.
-const JOB_NUMBERS: [&str; 2] = [id::SYSTEM_JOB_ID, id::JOB_ID];
 
 /// Outcome of a command: the number of the submitted job, `None` for another command, or the reason of a refusal.
 pub type Outcome = Result<Option<String>, CommandError>;

@@ -7,7 +7,9 @@
 
 pub mod attribute;
 pub mod ids;
+mod job_attributes;
 pub mod model;
 pub mod wire;
 
+pub use job_attributes::{JOB_NUMBERS, JobAttributes};
 pub use model::states;

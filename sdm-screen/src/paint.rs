@@ -6,7 +6,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph};
 use sdm_runtime::attribute as id;
 use sdm_runtime::wire::event::Kind;
-use sdm_text::printable;
+use sdm_text::{printable, span};
 
 use crate::line::quoted;
 use crate::style::{Style, Tone};
@@ -157,7 +157,7 @@ impl Top {
         let age = |it: &crate::Cluster| match it.since {
             0 => it.name.clone(),
             since => {
-                let age = crate::rows::span(self.now.saturating_sub(since));
+                let age = span(self.now.saturating_sub(since));
                 format!("{} for {age}", it.name)
             }
         };

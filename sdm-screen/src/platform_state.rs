@@ -1,8 +1,8 @@
 //! A snapshot of the runtime platform for the screen.
 
 use sdm_runtime::attribute as id;
-use sdm_runtime::states::{self, State};
 use sdm_runtime::wire::event::Kind;
+use sdm_runtime::{JOB_NUMBERS, JobAttributes};
 use sdm_text::printable;
 
 /// A defined cluster with its resource manager.
@@ -127,19 +127,20 @@ impl Facts {
     }
 }
 
-impl Item {
-    /// An attribute's value. None if it is empty.
-    pub(crate) fn get(&self, id: &str) -> Option<&str> {
+impl JobAttributes for Item {
+    fn attribute(&self, id: &str) -> Option<&str> {
         let found = self.attributes.iter().find(|(known, _)| known == id);
         found.map(|(_, value)| &**value).filter(|it| !it.is_empty())
+    }
+}
+
+impl Item {
+    pub(crate) fn get(&self, id: &str) -> Option<&str> {
+        self.attribute(id)
     }
 
     pub(crate) fn text(&self, id: &str) -> String {
         self.get(id).unwrap_or_default().to_owned()
-    }
-
-    pub(crate) fn number(&self, id: &str) -> Option<u64> {
-        self.get(id).and_then(|value| value.parse().ok())
     }
 
     pub(crate) fn set(&self, id: &str) -> &str {
@@ -151,16 +152,9 @@ impl Item {
         self.get(id::NAME).unwrap_or(&self.ids)
     }
 
-    /// The state of a job; None if it is missing or not a known word.
-    pub(crate) fn state(&self) -> Option<states::Job> {
-        states::Job::read(self.get(id::JOB_STATE)?)
-    }
-
     /// A job's number, as its manager's own commands take it.
     pub(crate) fn job(&self) -> &str {
-        let known = [id::SYSTEM_JOB_ID, id::JOB_ID]
-            .into_iter()
-            .find_map(|id| self.get(id));
+        let known = JOB_NUMBERS.into_iter().find_map(|id| self.get(id));
         known.unwrap_or(&self.ids)
     }
 

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use sdm_runtime::wire::event::Kind;
-use sdm_runtime::{attribute as id, states};
+use sdm_runtime::{JobAttributes, attribute as id, states};
+use sdm_text::span;
 
 use crate::platform_state::{Facts, Item};
 use crate::table::{Column, Row, cut, left, right};
@@ -158,7 +159,7 @@ pub(crate) fn jobs(facts: &Facts, listing: Listing, now: u64) -> Vec<Row> {
         Order::State => jobs.sort_by_cached_key(|job| job.text(id::JOB_STATE)),
         Order::User => jobs.sort_by_cached_key(|job| job.text(id::USER_ID)),
         Order::Processes => jobs.sort_by_cached_key(|job| job.number(id::JOB_NUM_PROCS)),
-        Order::Time => jobs.sort_by_cached_key(|job| elapsed(job, now)),
+        Order::Time => jobs.sort_by_cached_key(|job| job.run_time(now)),
     }
     if listing.reverse {
         jobs.reverse();
@@ -185,9 +186,9 @@ pub(crate) fn jobs(facts: &Facts, listing: Listing, now: u64) -> Vec<Row> {
                 word.unwrap_or_default().to_owned(),
                 queue.unwrap_or_default().to_owned(),
                 job.text(id::JOB_NUM_PROCS),
-                elapsed(job, now).map(span).unwrap_or_default(),
+                job.run_time(now).map(span).unwrap_or_default(),
                 job.text(id::JOB_NODES),
-                reason(job),
+                job.reason(),
             ],
         }
     };
@@ -228,45 +229,4 @@ pub(crate) fn processes(facts: &Facts, job: &(String, String)) -> Vec<Row> {
         .filter(|it| !it.sets.is_empty())
         .filter(|it| (&it.cluster, &it.parent) == (&job.0, &job.1));
     alike.map(row).collect()
-}
-
-/// Run time of a job so far or in total, in seconds. None if it has not begun, or if its state or times are not known.
-fn elapsed(job: &Item, now: u64) -> Option<u64> {
-    let start = job
-        .number(id::START_TIME)
-        .or_else(|| job.number(id::SUBMIT_TIME));
-    let end = match job.state()? {
-        state if state.has_ended() => job.number(id::END_TIME),
-        states::Job::Pending | states::Job::Unknown => None,
-        _ => Some(now),
-    };
-    let start = start.filter(|start| *start > 0)?;
-    Some(end?.saturating_sub(start))
-}
-
-/// The reason of a job's state: the manager's text, or the job's exit status.
-fn reason(job: &Item) -> String {
-    if let Some(said) = job
-        .get(id::JOB_STATUS_MESSAGE)
-        .filter(|said| *said != "None")
-    {
-        return said.to_owned();
-    }
-    let number = |id| job.number(id).filter(|number| *number != 0);
-    match (number(id::EXIT_SIGNAL), number(id::EXIT_CODE)) {
-        (Some(signal), _) => format!("signal {signal}"),
-        (None, Some(code)) => format!("exit code {code}"),
-        (None, None) => String::new(),
-    }
-}
-
-/// Seconds as Slurm writes them: `3:07`, `1:02:03`, `2-01:02:03`.
-pub(crate) fn span(seconds: u64) -> String {
-    let (days, hours) = (seconds / 86_400, seconds % 86_400 / 3600);
-    let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
-    match (days, hours) {
-        (0, 0) => format!("{minutes}:{rest:02}"),
-        (0, _) => format!("{hours}:{minutes:02}:{rest:02}"),
-        _ => format!("{days}-{hours:02}:{minutes:02}:{rest:02}"),
-    }
 }

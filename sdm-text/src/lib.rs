@@ -1,8 +1,9 @@
-//! Escaping of foreign text for a terminal, whose cursor and state it must not change, also in errors and panics; and
-//! small pieces of text: counts, column widths, prefixes of lines.
+//! Text for terminals: foreign text is escaped, also in errors and panics, as it must not change the terminal's cursor
+//! and state; counts and times have their words, and lines fit their columns.
 
 mod complaints;
 mod shell;
+mod spans;
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -10,6 +11,7 @@ use std::fmt::Display;
 
 pub use complaints::{Complaints, escape_panics};
 pub use shell::{shell_word, shell_word_of_bytes};
+pub use spans::span;
 use unicode_general_category::{GeneralCategory, get_general_category};
 use unicode_width::UnicodeWidthChar;
 

@@ -5,7 +5,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style as Cells};
 use ratatui::widgets::Paragraph;
 use sdm_debug::event::Stream;
-use sdm_text::{beginning, columns, counted, printable};
+use sdm_text::{beginning, columns, counted, printable, span};
 use sdm_view::overview::SourceSight;
 
 use super::layout::{COLUMNS_MIN, LINES_MIN, body, places};
@@ -104,7 +104,7 @@ impl Debugger {
         } else if self.is_aging() {
             text.push_str("  (shown: the previous stop");
             if self.age > 0 {
-                text.push_str(&format!(", {} ago", crate::rows::span(self.age)));
+                text.push_str(&format!(", {} ago", span(self.age)));
             }
             text.push(')');
         }

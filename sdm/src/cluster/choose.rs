@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use sdm_rm::{Answer, Clusters, Definition, Kind, Look, Question};
+use sdm_runtime::JOB_NUMBERS;
 
-use super::element::{Element, JOB_NUMBERS};
+use super::element::Element;
 use super::error::ClusterError;
 use crate::sink::complain;
 

@@ -5,16 +5,20 @@ use std::collections::BTreeMap;
 use sdm_rm::{Answer, Group, Kind};
 use sdm_runtime::attribute as id;
 use sdm_runtime::states::State;
+use sdm_runtime::{JOB_NUMBERS, JobAttributes};
 use serde_json::{Map, Value, json};
-
-/// The attributes with a job's number for users, the manager's own first.
-pub(super) const JOB_NUMBERS: [&str; 2] = [id::SYSTEM_JOB_ID, id::JOB_ID];
 
 /// A group of elements with equal attributes, or a single element.
 #[derive(Clone, Copy)]
 pub(super) struct Element<'a> {
     pub(super) of: &'a Answer,
     pub(super) group: &'a Group,
+}
+
+impl JobAttributes for Element<'_> {
+    fn attribute(&self, id: &str) -> Option<&str> {
+        self.get(id)
+    }
 }
 
 impl<'a> Element<'a> {
@@ -52,10 +56,6 @@ impl<'a> Element<'a> {
 
     pub(super) fn text(&self, id: &str) -> String {
         self.get(id).unwrap_or_default().to_owned()
-    }
-
-    pub(super) fn number(&self, id: &str) -> Option<u64> {
-        self.get(id).and_then(|value| value.parse().ok())
     }
 
     /// A job's number, as its manager's own commands take it.

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use sdm_hosts::hostlist;
 use sdm_rm::{Answer, Definition, Kind, Look};
+use sdm_runtime::JobAttributes;
 use sdm_runtime::attribute as id;
 use sdm_runtime::states::{self, Job};
+use sdm_text::span;
 use serde_json::{Value, json};
 
 use super::choose::{look_at, started};
@@ -256,42 +258,10 @@ fn jobs(answers: &[Answer], all: bool, now: u64) -> Table {
             state.unwrap_or_default().to_owned(),
             queue.unwrap_or_default().to_owned(),
             job.text(id::JOB_NUM_PROCS),
-            elapsed(&job, now),
+            job.run_time(now).map(span).unwrap_or_default(),
             job.text(id::JOB_NODES),
-            reason(&job),
+            job.reason(),
         ]);
     }
     table
-}
-
-/// The run time of a job so far or in total, as text.
-fn elapsed(job: &Element<'_>, now: u64) -> String {
-    let start = job
-        .number(id::START_TIME)
-        .or_else(|| job.number(id::SUBMIT_TIME));
-    let end = match job.state() {
-        Some(Job::Pending | Job::Unknown) | None => None,
-        Some(state) if state.has_ended() => job.number(id::END_TIME),
-        Some(_) => Some(now),
-    };
-    match (start.filter(|start| *start > 0), end) {
-        (Some(start), Some(end)) => times::span(end.saturating_sub(start)),
-        _ => String::new(),
-    }
-}
-
-/// The reason of a job's state: the manager's text, or the job's exit status.
-fn reason(job: &Element<'_>) -> String {
-    if let Some(said) = job
-        .get(id::JOB_STATUS_MESSAGE)
-        .filter(|said| *said != "None")
-    {
-        return said.to_owned();
-    }
-    let number = |id| job.number(id).filter(|number| *number != 0);
-    match (number(id::EXIT_SIGNAL), number(id::EXIT_CODE)) {
-        (Some(signal), _) => format!("signal {signal}"),
-        (None, Some(code)) => format!("exit code {code}"),
-        (None, None) => String::new(),
-    }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sdm_rm::{Answer, Clusters, Definition, Kind, Look, Question};
+use sdm_runtime::JobAttributes;
 use sdm_runtime::{attribute as id, states};
 use serde_json::{Value, json};
 

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use sdm_rm::{Answer, Clusters, Kind, Look, Question};
+use sdm_runtime::JOB_NUMBERS;
 use sdm_runtime::attribute as id;
 
 use super::choose::look;
-use super::element::{Element, JOB_NUMBERS};
+use super::element::Element;
 use super::error::ClusterError;
 
 /// Time limit for a manager, because a user waits at a prompt.

@@ -2,22 +2,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use sdm_text::span;
+
 /// The current time, in seconds of Unix time.
 pub(super) fn now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs())
-}
-
-/// A duration as Slurm writes it: `3:07`, `1:02:03`, `2-01:02:03`.
-pub(super) fn span(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let (hours, minutes, seconds) = (rest / 3600, rest / 60 % 60, rest % 60);
-    match (days, hours) {
-        (0, 0) => format!("{minutes}:{seconds:02}"),
-        (0, _) => format!("{hours}:{minutes:02}:{seconds:02}"),
-        _ => format!("{days}-{hours:02}:{minutes:02}:{seconds:02}"),
-    }
 }
 
 /// The age of an answer, given in milliseconds: `0.3 s`, `3:07`.
@@ -40,15 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_slurm_format() {
-        for (seconds, text) in [
-            (7, "0:07"),
-            (187, "3:07"),
-            (3_723, "1:02:03"),
-            (176_523, "2-01:02:03"),
-        ] {
-            assert_eq!(span(seconds), text);
-        }
+    fn ages_and_moments_have_their_format() {
         assert_eq!((age(1_270), age(187_999)), ("1.2 s".into(), "3:07".into()));
         assert_eq!(moment(0), "1970-01-01T00:00:00Z");
     }
