@@ -3,12 +3,9 @@
 //! The child's code is async-signal-safe: it makes system calls on values made before the fork.
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
 use std::process::{Command, ExitStatus};
 
 use nix::libc;
@@ -258,16 +255,4 @@ pub fn signal_thread(pid: i32, thread: i32, signal: i32) {
     unsafe {
         libc::syscall(libc::SYS_tgkill, pid, thread, signal);
     }
-}
-
-/// True for a file with capabilities, which a program gets by executing it.
-pub(crate) fn has_capabilities(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else {
-        return false;
-    };
-    let nothing = std::ptr::null_mut::<libc::c_void>();
-    // SAFETY: both texts end with a zero byte, and no bytes are written to a value of length 0.
-    let bytes =
-        unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), nothing, 0) };
-    bytes > 0
 }

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
 use std::time::Duration;
 
 use nix::libc;
@@ -45,13 +45,7 @@ pub(crate) fn fork_sharing_descriptors() -> io::Result<Forked> {
 
 /// A descriptor that becomes readable when the process ends. It stays open as long as the calling process lives.
 pub(crate) fn pidfd_open(pid: i32) -> io::Result<RawFd> {
-    let (pid, flags) = (libc::c_long::from(pid), 0 as libc::c_long);
-    // SAFETY: it takes a pid and flags and returns a descriptor or -1.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, flags) };
-    match RawFd::try_from(fd) {
-        Ok(fd) if fd >= 0 => Ok(fd),
-        _ => Err(io::Error::last_os_error()),
-    }
+    sdm_system::pidfd_open(pid.cast_unsigned()).map(IntoRawFd::into_raw_fd)
 }
 
 /// Detaches this process from its parent: no session, terminal or signal of the parent's ends it. The parent's

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use clap::Parser;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signalfd::SignalFd;
 use sdm_bootstrap::log::LogWriter;
 use sdm_bootstrap::starter::Starter;
@@ -77,7 +76,10 @@ fn serve(starter: Starter) -> Result<()> {
     let _session = tracing::info_span!("master", session = %config.session).entered();
     let told = starter.follow(&[]);
     let told = told.context("sdm-master: cannot watch its parent process")?;
-    allow_many_children();
+    // A flat tree has a connection per server here. No program that is started here inherits the limit.
+    if let Err(error) = sdm_system::resource_limits::raise_open_files() {
+        tracing::warn!("cannot raise the limit of open files: {error}");
+    }
     let rules = sdm_debug::rules::rule;
     let node = Node::new(ServerId::MASTER, rules, Instant::now() + START_WAIT);
     let mut sockets = TcpTransport::new().context("sdm-master: cannot open an event loop")?;
@@ -109,18 +111,6 @@ fn serve(starter: Starter) -> Result<()> {
     let pid = std::process::id();
     tracing::info!(pid, front_end = %arguments.front_end, "started");
     run(&mut driver, starter, &told)
-}
-
-/// Raises the limit of descriptors, because a flat tree has a connection per server here. The change
-/// reaches no program, because none is started from here. If it fails, later connections fail with an
-/// error.
-fn allow_many_children() {
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
-        && soft < hard
-        && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
-    {
-        tracing::warn!("cannot raise the limit of open files from {soft} to {hard}: {error}");
-    }
 }
 
 fn run(

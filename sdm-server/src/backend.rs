@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sdm_backend_gdbmi::{GdbBackend, GdbConfig};
 use sdm_bootstrap::handover::XSTATE_VARIABLE;
 use sdm_child::{
@@ -95,7 +94,10 @@ pub(crate) fn make(
         }
         BackendSettings::Fake { scenario } => {
             let scenario = Scenario::parse(&scenario).map_err(|error| bad(error.to_string()))?;
-            allow_many_children();
+            // A server of a wide emulated tree has many connections; no program inherits the limit.
+            if let Err(error) = sdm_system::resource_limits::raise_open_files() {
+                tracing::warn!("cannot raise the limit of open files: {error}");
+            }
             Box::new(FakeBackend::new(Arc::new(scenario), tasks))
         }
     })
@@ -116,17 +118,5 @@ pub(crate) fn start_config(
         completion: inherited.completion,
         options,
         ..StartConfig::default()
-    }
-}
-
-/// Raises the limit of descriptors, because a server of a wide emulated tree has many connections. It is called for the
-/// scripted backend only, which starts no program, so no program inherits the limit. If it fails, later connections
-/// fail with an error.
-fn allow_many_children() {
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
-        && soft < hard
-        && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
-    {
-        tracing::warn!("cannot raise the limit of open files from {soft} to {hard}: {error}");
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sdm_text::printable_name;
 
 use crate::proc;
@@ -126,6 +126,16 @@ fn own_threads() -> u64 {
         .filter(|status| status.ids("Uid").is_some_and(|ids| ids[0] == own))
         .filter_map(|status| status.number::<u64>("Threads"))
         .sum()
+}
+
+/// Raises this process's limit of open files to the hard limit. Programs that it starts inherit the limit. After a
+/// failure later opens fail with an error of their own.
+///
+/// # Errors
+/// The kernel refuses it.
+pub fn raise_open_files() -> nix::Result<()> {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
 }
 
 #[cfg(test)]

@@ -14,8 +14,6 @@ use nix::sys::ptrace;
 use nix::unistd::{Pid, geteuid};
 use sdm_system::proc;
 
-use crate::sys;
-
 /// Number of stops at system calls of a new process. Each call has a stop at its beginning and one at its end.
 const STOPS_MAX: u16 = 512;
 /// Maximum length of a path in the kernel, in bytes.
@@ -51,7 +49,7 @@ pub(super) fn executes_privileged(id: i32) -> bool {
         false => process.path("cwd").join(path),
     };
     let mode = std::fs::metadata(&file).map(|it| it.mode());
-    mode.is_ok_and(|mode| mode & PRIVILEGED != 0) || sys::has_capabilities(&file)
+    mode.is_ok_and(|mode| mode & PRIVILEGED != 0) || sdm_system::has_capabilities(&file)
 }
 
 /// The text at an address of a stopped thread, up to its zero byte. Whole words are read, because the page after the
