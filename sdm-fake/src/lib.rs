@@ -21,6 +21,7 @@ mod tests;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -125,7 +126,7 @@ impl FakeBackend {
             let Some((command_id, command)) = self.task(id).queue.pop_front() else {
                 return;
             };
-            let delay = match command {
+            let delay = match &*command {
                 Command::Start(_) | Command::Attach(_) => match self.begin_start(id, &command) {
                     Ok(delay) => delay,
                     Err(failure) => {
@@ -133,14 +134,14 @@ impl FakeBackend {
                         continue;
                     }
                 },
-                _ if command.is_run_control() => Duration::ZERO,
-                _ => {
+                command if command.is_run_control() => Duration::ZERO,
+                command => {
                     let name = command.name();
                     self.scenario.answer_delay(id, name, command_id.0)
                 }
             };
             if delay.is_zero() {
-                self.perform(now, id, command_id, command);
+                self.perform(now, id, command_id, &command);
             } else {
                 self.task(id).current = Some((command_id, command));
                 self.arm(now + delay, id, Timer::Answer(command_id));
@@ -149,11 +150,11 @@ impl FakeBackend {
     }
 
     /// Carries out a command: answers it, or opens a run.
-    fn perform(&mut self, now: Instant, id: TaskId, command_id: CommandId, command: Command) {
+    fn perform(&mut self, now: Instant, id: TaskId, command_id: CommandId, command: &Command) {
         let failure = self.scenario.failure(id, command.name());
         match command {
             Command::Start(_) | Command::Attach(_) => {
-                self.started(now, id, command_id, &command, failure);
+                self.started(now, id, command_id, command, failure);
             }
             _ if failure.is_some() => {
                 self.answer(command_id, id, failure.map_or(Ok(Reply::Done), Err));
@@ -167,12 +168,12 @@ impl FakeBackend {
             | Command::ContinueSignal { .. }
             | Command::ReverseContinue => self.run(now, id, command_id, RunKind::Free),
             Command::Step { count, .. } | Command::ReverseStep { count, .. } => {
-                self.run(now, id, command_id, RunKind::Step(count));
+                self.run(now, id, command_id, RunKind::Step(*count));
             }
             Command::Finish => self.run(now, id, command_id, RunKind::Finish),
             query => {
                 let scenario = Arc::clone(&self.scenario);
-                let result = self.task(id).query(&scenario, id, &query);
+                let result = self.task(id).query(&scenario, id, query);
                 self.answer(command_id, id, result);
             }
         }
@@ -233,7 +234,7 @@ impl FakeBackend {
         match timer {
             Timer::Answer(command_id) => {
                 if let Some((_, command)) = task.current.take_if(|(id, _)| *id == command_id) {
-                    self.perform(now, id, command_id, command);
+                    self.perform(now, id, command_id, &command);
                 }
             }
             Timer::RunEnd(generation) if running && generation == task.generation => {
@@ -269,7 +270,7 @@ impl FakeBackend {
         self.advance(now, id);
     }
 
-    fn begin(&mut self, now: Instant, id: TaskId, command_id: CommandId, command: Command) {
+    fn begin(&mut self, now: Instant, id: TaskId, command_id: CommandId, command: &Rc<Command>) {
         if !self.tasks.contains_key(&id) {
             let failure = Failure::new(FailureCode::BadCommand, "no task of this server");
             return self.answer(command_id, id, Err(failure));
@@ -281,10 +282,10 @@ impl FakeBackend {
         if self.scenario.is_mute(id, command.name()) {
             return self.task(id).silent.push(command_id);
         }
-        match command {
+        match &**command {
             Command::Interrupt => self.interrupt(now, id, command_id),
             Command::Kill | Command::Detach => {
-                let state = match command {
+                let state = match **command {
                     Command::Kill => TaskState::Signalled("SIGKILL".to_owned()),
                     _ => TaskState::Detached,
                 };
@@ -302,10 +303,13 @@ impl FakeBackend {
             }
             Command::Stdin { offset, bytes, .. } => {
                 let stdin = &mut self.task(id).stdin;
-                stdin.push_back((command_id, offset, bytes));
+                stdin.push_back((command_id, *offset, bytes.clone()));
                 return self.take_stdin(id);
             }
-            command => self.task(id).queue.push_back((command_id, command)),
+            _ => self
+                .task(id)
+                .queue
+                .push_back((command_id, Rc::clone(command))),
         }
         self.advance(now, id);
     }
@@ -325,11 +329,10 @@ impl LauncherDuties for FakeBackend {}
 
 impl Backend for FakeBackend {
     fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet, command: Command) {
-        let Some(last) = tasks.last() else { return };
-        for task in tasks.iter().take_while(|task| *task != last) {
-            self.begin(now, task, id, command.clone());
+        let command = Rc::new(command);
+        for task in tasks.iter() {
+            self.begin(now, task, id, &command);
         }
-        self.begin(now, last, id, command);
     }
 
     fn execute_at_once(

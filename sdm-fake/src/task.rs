@@ -1,6 +1,7 @@
 //! One task of the fake: its state, and its answers to queries.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 use sdm_core::CommandId;
 use sdm_debug::command::FrameSelect;
@@ -24,9 +25,9 @@ pub(super) struct Task {
     /// Number of runs opened so far.
     pub(super) generation: u32,
     /// The command whose answer is due later; `None` if there is none.
-    pub(super) current: Option<(CommandId, Command)>,
+    pub(super) current: Option<(CommandId, Rc<Command>)>,
     /// Later commands, in order.
-    pub(super) queue: VecDeque<(CommandId, Command)>,
+    pub(super) queue: VecDeque<(CommandId, Rc<Command>)>,
     /// Input that the program has not taken yet: the command, the position of its bytes in the stream, and the bytes.
     pub(super) stdin: VecDeque<(CommandId, u64, Vec<u8>)>,
     /// Interrupts that have not taken effect.
@@ -130,10 +131,8 @@ impl Task {
     }
 
     fn is_starting(&self) -> bool {
-        matches!(
-            self.current,
-            Some((_, Command::Start(_) | Command::Attach(_)))
-        )
+        let command = self.current.as_ref().map(|(_, command)| &**command);
+        matches!(command, Some(Command::Start(_) | Command::Attach(_)))
     }
 
     /// Ends the start in progress. Returns the command to answer, or `Some(None)` if that was cancelled. `None` if no
