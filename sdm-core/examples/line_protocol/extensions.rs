@@ -1,15 +1,17 @@
 //! Extensions of `sdm-core` by the example: merge rules with a state, a topology, and a transport whose addresses
 //! `sdm-core` does not know.
 
-use std::io;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use sdm_core::ServerId;
 use sdm_core::aggregate::{Acc, Merge, Rejected};
 use sdm_core::message::PlanEntry;
+use sdm_core::node::Node;
 use sdm_core::topology::RoutingPolicy;
 use sdm_core::transport::tcp::TcpTransport;
 use sdm_core::transport::{ConnId, ConnectionString, Transport, TransportEvent, Waker};
@@ -59,6 +61,20 @@ impl RoutingPolicy for Chain {
     fn parents(&self, _home: &str, servers: &[PlanEntry]) -> Vec<Option<usize>> {
         (0..servers.len()).map(|at| at.checked_sub(1)).collect()
     }
+}
+
+/// Prints a member's place in the tree: its parent, the tasks at or below it, and the child on the way to each. One
+/// write, as all members share the stream.
+pub(crate) fn print_place(me: ServerId, node: &Node) -> io::Result<()> {
+    let all = IdSet::all_below(1000);
+    let parent = node.parent().map(|parent| parent.to_string());
+    let routes = node.route(&all).into_iter();
+    let routes: String = routes
+        .map(|(child, tasks)| format!(", {tasks} by {child}"))
+        .collect();
+    let (parent, reached) = (parent.unwrap_or_default(), node.reachable(&all));
+    let text = format!("{me}: below {parent}, reaches {reached}{routes}\n");
+    io::stderr().write_all(text.as_bytes())
 }
 
 /// A transport over TCP: `port://7000` is that port of this host's loopback.

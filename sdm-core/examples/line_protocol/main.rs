@@ -1,5 +1,4 @@
-//! An example of a debug manager that uses the tree: a front-end, a master and servers as processes. Protocol, backend,
-//! merge rule, topology and transport are its own; SDM does not know them.
+//! A debug manager on the tree, as processes. Its protocol, backend, merge rule, topology and transport are its own.
 //!
 //! Usage: `line_protocol COUNT PROGRAM [ARGS]`. Each of COUNT servers has one task and starts PROGRAM for it, with the
 //! variable `TASK`. A line `SET TEXT` on standard input goes to the tasks of the set. The backend writes TEXT to each
@@ -26,7 +25,7 @@ use sdm_core::transport::{Transport, tcp::TcpTransport};
 use sdm_core::{CommandId, Config, ServerId};
 use sdm_idset::{IdSet, TaskId};
 
-use extensions::{Chain, Ports, rules};
+use extensions::{Chain, Ports, print_place, rules};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -98,6 +97,7 @@ fn serve(me: ServerId, front_end: Option<&str>, mut backend: Option<Backend>) ->
                 driver.with_member(|m, now| m.handle_local(now, id, &tasks, Status::Ok, answer));
             }
             (DriverEvent::Output(Output::End(_)), backend) => {
+                print_place(me, driver.member().node())?;
                 if let Some(backend) = backend {
                     backend.program.kill()?;
                     backend.program.wait()?;

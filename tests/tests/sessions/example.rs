@@ -54,6 +54,7 @@ fn example_protocol_runs_in_processes_of_its_own() {
     let mut command = Command::new(binaries::folder().join("examples/line_protocol"));
     command.args(["4", "/bin/sh", "-c", script]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.stderr(Stdio::piped());
     let mut front_end = lower(&mut command).spawn().expect("it is built");
     let mut input = front_end.stdin.take().expect("a pipe");
     input
@@ -74,6 +75,17 @@ fn example_protocol_runs_in_processes_of_its_own() {
     assert_ne!(server(lines[2], "0: "), server(lines[3], "3: "));
     let rest = ["1: 0 GOOD BYE", "0-3: 30", "0-1: 10", "largest of all: 30"];
     assert_eq!(lines[4..], rest, "{text}");
+    let places = String::from_utf8(done.stderr).expect("text");
+    let mut places: Vec<&str> = places.lines().collect();
+    places.sort_unstable();
+    let expected = [
+        "master: below front-end, reaches 0-3, 0-3 by server 0",
+        "server 0: below master, reaches 0-3, 1-3 by server 1",
+        "server 1: below server 0, reaches 1-3, 2-3 by server 2",
+        "server 2: below server 1, reaches 2-3, 3 by server 3",
+        "server 3: below server 2, reaches 3",
+    ];
+    assert_eq!(places, expected);
 }
 
 #[test]
