@@ -1,5 +1,5 @@
-//! An agent: it reports a resource manager's elements to a client over the resource-manager proxy protocol, and
-//! submits jobs.
+//! The agent's end of the resource-manager proxy protocol: a client is told a resource manager's elements, and its
+//! commands are carried out.
 //!
 //! The thread of a [`worker::Worker`] queries a [`manager::Manager`]. The result is a [`snapshot::Snapshot`]; a
 //! [`ledger::Ledger`] compares it with what was reported to the client. A [`service::Service`] decides, and

@@ -1,5 +1,7 @@
-//! The full-screen terminal: the debugger's screen ([`Debugger`]), and `sdm top`, the four views of the
-//! runtime platform ("PTP runtime platform, Runtime Views").
+//! Full-screen views for a terminal, as machines without I/O.
+//!
+//! [`Debugger`] is the debugger's screen. `sdm top` has the four views of the runtime platform ("PTP runtime platform,
+//! Runtime Views").
 //!
 //! [`Top`] is a state machine without I/O. Its inputs are keys ([`Top::handle_key`]), snapshots
 //! ([`Top::handle_facts`]), ends of commands ([`Top::handle_end`]) and the time. Its outputs are frames

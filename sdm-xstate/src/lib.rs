@@ -1,4 +1,4 @@
-//! A library preloaded into gdbs: it completes writes of registers, and guards against files of other users.
+//! A library that SDM loads into its gdbs. System calls that a gdb makes wrongly are corrected before the kernel sees them.
 //!
 //! Registers: gdb 13 and older keep the extended registers of x86-64 in 2696 bytes. With AMX the kernel has 11008 of
 //! them and accepts them only as a whole, so that such a gdb can write none: `Couldn't write extended state status:
