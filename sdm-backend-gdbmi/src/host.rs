@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -13,7 +13,6 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use sdm_debug::Failure;
 use sdm_debug::fold::FoldRules;
 use sdm_debug::probe::{Holder, ResourceWait};
@@ -31,6 +30,7 @@ use sdm_system::fd_server::FdServer;
 use sdm_system::files::NewFile;
 use sdm_system::launcher_env::Identity;
 use sdm_system::proc::{self, Mapping};
+use sdm_system::process_memory::read_memory;
 
 use sdm_gdb::{Host, KernelThread, NewCore};
 
@@ -340,12 +340,8 @@ struct ProcessMemory(i32);
 
 impl Memory for ProcessMemory {
     fn read(&self, address: u64, to: &mut [u8]) -> Option<()> {
-        let wanted = to.len();
-        let base = usize::try_from(address).ok()?;
-        let from = [RemoteIoVec { base, len: wanted }];
-        let pid = nix::unistd::Pid::from_raw(self.0);
-        let read = process_vm_readv(pid, &mut [IoSliceMut::new(to)], &from).ok()?;
-        (read == wanted).then_some(())
+        let read = read_memory(self.0, address, to).ok()?;
+        (read == to.len()).then_some(())
     }
 }
 

@@ -11,8 +11,8 @@ use sdm_system::proc::{self, Mapping, Process};
 use crate::elf::Image;
 use crate::files::{Opened, base_name, below};
 use crate::frame_rules::Rules;
-use crate::snapshot::read_memory;
 use crate::symbols::{Function, Line, Symbols};
+use sdm_system::process_memory::read_memory;
 
 /// The name of the vDSO, the kernel's code in each process.
 const OF_KERNEL: &str = "[vdso]";

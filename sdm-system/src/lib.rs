@@ -24,6 +24,7 @@ pub mod pagemap;
 pub mod peer;
 pub mod poured;
 pub mod proc;
+pub mod process_memory;
 pub mod programs;
 pub mod rank_program;
 pub mod resource_limits;

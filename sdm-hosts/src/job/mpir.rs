@@ -12,14 +12,13 @@
 //! process has mapped, and the table is copied with `process_vm_readv`.
 
 use std::collections::BTreeMap;
-use std::io::{self, IoSliceMut, Read};
+use std::io::{self, Read};
 use std::path::Path;
 
-use nix::sys::uio::{RemoteIoVec, process_vm_readv};
-use nix::unistd::Pid;
 use object::{Object, ObjectKind, ObjectSegment, ObjectSymbol};
 use sdm_system::files;
 use sdm_system::proc::{self, Mapping};
+use sdm_system::process_memory::read_memory;
 
 use super::PROCESSES_MAX;
 use super::{JobError, JobProcess};
@@ -55,7 +54,7 @@ pub(super) fn read(pid: i32) -> Result<Option<Mpir>, JobError> {
         Err(source) => return Err(JobError::Memory { pid, source }),
     };
     let memory = Memory {
-        pid: Pid::from_raw(pid),
+        pid,
         word: symbols.word,
     };
     let read = || -> io::Result<Mpir> {
@@ -140,7 +139,7 @@ fn symbols_of_file(bytes: &[u8], base: u64) -> io::Result<Option<Symbols>> {
 
 /// The memory of another process.
 struct Memory {
-    pid: Pid,
+    pid: i32,
     word: u64,
 }
 
@@ -221,19 +220,9 @@ impl Memory {
 
     fn bytes(&self, address: u64, count: u64) -> io::Result<Vec<u8>> {
         let size = usize::try_from(count).map_err(io::Error::other)?;
-        let base = usize::try_from(address).map_err(io::Error::other)?;
         let mut bytes = vec![0; size];
-        let mut done = 0;
-        while done < size {
-            let remote = RemoteIoVec {
-                base: base + done,
-                len: size - done,
-            };
-            let mut local = [IoSliceMut::new(&mut bytes[done..])];
-            match process_vm_readv(self.pid, &mut local, &[remote])? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                read => done += read,
-            }
+        if read_memory(self.pid, address, &mut bytes)? < size {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Ok(bytes)
     }
@@ -327,7 +316,7 @@ pub(crate) fn fuzz_mpir(bytes: &[u8]) {
             addresses: named.collect(),
         };
         let reader = Memory {
-            pid: Pid::this(),
+            pid: std::process::id().cast_signed(),
             word: word.into(),
         };
         if let Ok(table) = reader.table(&symbols)
@@ -380,7 +369,7 @@ mod tests {
         ]);
         let symbols = Symbols { word: 8, addresses };
         let memory = Memory {
-            pid: Pid::this(),
+            pid: std::process::id().cast_signed(),
             word: 8,
         };
         let read = || memory.table(&symbols);
@@ -416,7 +405,7 @@ mod tests {
     #[test]
     fn total_length_of_proctable_names_is_bounded() {
         let memory = Memory {
-            pid: Pid::this(),
+            pid: std::process::id().cast_signed(),
             word: 8,
         };
         let address = PROGRAM.as_ptr().addr() as u64;

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use sdm_system::process_memory::{PAGE_BYTES, read_memory};
+
 use super::page_cache::PageCache;
-use super::process_memory::{PAGE_BYTES, read_memory};
 use super::registers::system_call;
 use super::stop::TracedThreads;
 use super::{LOCK_BYTES, Refusal, Registers, Snapshot, Thread, Window};

@@ -5,7 +5,6 @@ mod capture;
 mod kernel_wait;
 mod loose_program;
 mod page_cache;
-mod process_memory;
 mod refusal;
 mod registers;
 mod stop;
@@ -19,7 +18,6 @@ use crate::python::PythonThread;
 pub use batch::take_all;
 pub use capture::{WINDOW_BYTES, WINDOW_BYTES_MAX, Wanted};
 pub use kernel_wait::why_not_stopped;
-pub(crate) use process_memory::read_memory;
 pub use refusal::Refusal;
 pub use registers::{FRAME_POINTER, RETURN_ADDRESS, Registers, STACK_POINTER};
 

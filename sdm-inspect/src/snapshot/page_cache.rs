@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use super::process_memory::read_memory;
 use crate::memory::Memory;
+use sdm_system::process_memory::read_memory;
 
 const PAGE_BYTES: usize = 4096;
 /// Maximum number of pages that are kept.

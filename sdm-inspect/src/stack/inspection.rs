@@ -11,9 +11,10 @@ use super::thread::{Detail, ThreadInspection, read_thread};
 use crate::address_space::{CODE_BYTES_MAX, Space};
 use crate::memory::Memory;
 use crate::python::{PythonThread, Runtime, is_evaluation};
-use crate::snapshot::{Registers, Snapshot, Thread, read_memory};
+use crate::snapshot::{Registers, Snapshot, Thread};
 use crate::unwind::{End, FunctionCode, never_returns};
 use crate::values::{Scope, Value, evaluate};
+use sdm_system::process_memory::read_memory;
 
 /// Size of a near call with a relative target.
 const CALL_BYTES: u64 = 5;

@@ -7,7 +7,7 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
 /// Size of a page, in bytes.
-pub(super) const PAGE_BYTES: u64 = 4096;
+pub const PAGE_BYTES: u64 = 4096;
 /// Number of pages read by one call.
 const PAGES: usize = 64;
 
@@ -16,7 +16,7 @@ const PAGES: usize = 64;
 ///
 /// # Errors
 /// [`Errno`] if the kernel refuses to read the process's memory.
-pub(crate) fn read_memory(pid: i32, start: u64, to: &mut [u8]) -> Result<usize, Errno> {
+pub fn read_memory(pid: i32, start: u64, to: &mut [u8]) -> Result<usize, Errno> {
     let mut read = 0;
     while read < to.len() {
         let mut pages = [const { RemoteIoVec { base: 0, len: 0 } }; PAGES];
