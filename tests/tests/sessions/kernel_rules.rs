@@ -1,5 +1,5 @@
-//! Machines whose kernel forbids more than others, or whose clock jumps: inspections name the rule that forbids
-//! them and do no harm, and the user's own programs are debugged as far as the rule allows.
+//! Machines whose kernel forbids more than others: inspections name the rule that forbids them and do no harm, and the
+//! user's own programs are debugged as far as the rule allows.
 
 use std::process::Command;
 
