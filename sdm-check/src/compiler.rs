@@ -5,11 +5,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use sdm_mpi::symbols::Mpi;
 use sdm_system::run_bounded::{self, Bounds};
 use sdm_system::{files, programs};
 use sdm_text::printable_name;
 
-use crate::library_error::{Family, LibraryError};
+use crate::library_error::LibraryError;
 
 /// Names of the C compilers of MPIs, in the order in which they are tried. Systems with several MPIs use names such as
 /// `mpicc.openmpi`.
@@ -35,7 +36,7 @@ pub(crate) struct Compiler {
 impl Compiler {
     /// Finds the compiler of an MPI: first near the MPI's library if that is known, then on `PATH`.
     pub(crate) fn find(
-        family: Family,
+        family: Mpi,
         library: Option<&Path>,
         folder: &Path,
     ) -> Result<Self, LibraryError> {
@@ -45,7 +46,7 @@ impl Compiler {
                 Ok((found, is)) if is == family => return Ok(found),
                 Ok((other, is)) => {
                     let compiler = printable_name(&other.program);
-                    why.push(format!("{compiler} compiles for {is}"));
+                    why.push(format!("{compiler} compiles for {}", is.name()));
                 }
                 Err(error) => why.push(error.to_string()),
             }
@@ -64,7 +65,7 @@ impl Compiler {
         &self.program
     }
 
-    fn at(program: PathBuf, folder: &Path) -> Result<(Self, Family), LibraryError> {
+    fn at(program: PathBuf, folder: &Path) -> Result<(Self, Mpi), LibraryError> {
         let source = folder.join("header.c");
         let text = format!(
             "#include <mpi.h>\n;\n#ifdef OPEN_MPI\nint {ASKED}_open_mpi;\n#endif\n#if defined MPICH || defined MPICH_VERSION || defined I_MPI_VERSION\nint {ASKED}_mpich;\n#endif\n"
@@ -80,8 +81,8 @@ impl Compiler {
         let header = header.map_err(|error| found.failed(error.to_string()))?;
         let has = |what: &str| header.contains(&format!("{ASKED}_{what}"));
         let family = match (has("open_mpi"), has("mpich")) {
-            (true, _) => Family::OpenMpi,
-            (_, true) => Family::Mpich,
+            (true, _) => Mpi::OpenMpi,
+            (_, true) => Mpi::Mpich,
             _ => {
                 return Err(found.failed(
                     "the mpi.h of this compiler belongs neither to Open MPI nor to MPICH"

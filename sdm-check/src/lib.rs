@@ -23,7 +23,7 @@ mod wrappers;
 
 pub use error::Error;
 pub use library::{Source, library};
-pub use library_error::{Family, LibraryError};
+pub use library_error::LibraryError;
 pub use suppressions::{BadSuppression, Suppressions};
 
 /// The function of the checking library that is called for each error. Its argument is the text of the error.

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use object::read::elf::ElfFile64;
 use object::{NativeEndian, Object, ReadCache};
+use sdm_mpi::symbols::Mpi;
 use sdm_system::files::{self, Writing};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::compiler::{Compiler, write};
-use crate::library_error::{Family, LibraryError};
+use crate::library_error::LibraryError;
 use crate::prototypes::prototypes;
 use crate::wrappers::source;
 
@@ -54,7 +55,7 @@ const UNFINISHED: &str = "new-";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The family of the MPI.
-    pub family: Family,
+    pub family: Mpi,
     /// The path of the MPI's own library. None if unknown.
     pub library: Option<PathBuf>,
 }

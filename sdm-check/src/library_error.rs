@@ -1,37 +1,19 @@
-//! The reasons why the checking library cannot be built, and the two families of MPI libraries (Open MPI, MPICH).
+//! The reasons why the checking library cannot be built.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use sdm_mpi::symbols::Mpi;
 use sdm_text::printable_name;
-
-/// A family of MPI implementations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// Open MPI.
-    OpenMpi,
-    /// MPICH, or an implementation that is compatible with it.
-    Mpich,
-}
-
-impl fmt::Display for Family {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OpenMpi => "Open MPI",
-            Self::Mpich => "MPICH",
-        })
-    }
-}
 
 /// The reason why the checking library is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
     /// There is no compiler of this MPI.
-    #[error("--check: no compiler of {family} was found: {why}")]
+    #[error("--check: no compiler of {family} was found: {why}", family = family.name())]
     NoCompiler {
         /// The family of the MPI.
-        family: Family,
+        family: Mpi,
         /// The compilers that were found, each with the reason why it cannot be used.
         why: String,
     },

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use object::ReadCache;
+pub use sdm_mpi::symbols::Mpi;
 use sdm_system::files;
 use sdm_text::printable_name;
 
 use crate::libraries::{LibrarySearch, Tree};
-pub use crate::symbols::Mpi;
 use crate::symbols::{MpiSymbols, symbols_of_static};
 
 /// Prefixes of the file names of MPI libraries, each with its implementation. They show the implementation even if the

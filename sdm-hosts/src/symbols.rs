@@ -1,27 +1,7 @@
 //! MPI symbols of a program or library, which show the implementation.
 
-use std::fmt;
-
 use object::{Object, ObjectSymbol, ReadRef};
-use sdm_mpi::symbols::{FORTRAN_INIT, INIT, OPEN_MPI_PREFIXES, PROFILED_INIT};
-
-/// An MPI implementation, or a family of them, distinguished by the way in which its ranks find each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mpi {
-    /// Open MPI, whose ranks find each other by a PMIx server.
-    OpenMpi,
-    /// MPICH or a derivative. All of them have the same symbols, and Hydra starts them.
-    Mpich,
-}
-
-impl fmt::Display for Mpi {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OpenMpi => "Open MPI",
-            Self::Mpich => "MPICH or a derivative",
-        })
-    }
-}
+use sdm_mpi::symbols::{FORTRAN_INIT, INIT, Mpi, OPEN_MPI_PREFIXES, PROFILED_INIT};
 
 /// The MPI implementations that the symbols of a file show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,36 @@
 //! Symbols by which MPI's functions, and the objects of its libraries, are found in a program.
 
+use std::fmt;
+
+/// An MPI implementation, or a family of them, distinguished by the way in which its ranks find each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mpi {
+    /// Open MPI, whose ranks find each other by a PMIx server.
+    OpenMpi,
+    /// MPICH or a derivative. All of them have the same symbols, and Hydra starts them.
+    Mpich,
+}
+
+impl Mpi {
+    /// The name of the family.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OpenMpi => "Open MPI",
+            Self::Mpich => "MPICH",
+        }
+    }
+}
+
+impl fmt::Display for Mpi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OpenMpi => self.name(),
+            Self::Mpich => "MPICH or a derivative",
+        })
+    }
+}
+
 /// The functions that initialize MPI.
 pub const INIT: [&str; 2] = ["MPI_Init", "MPI_Init_thread"];
 /// The names of the functions that initialize MPI, in Fortran programs, as most compilers write them.

@@ -4,10 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use sdm_check::{
-    Family, LIBRARY_VARIABLE, STRICT_VARIABLE, SUPPRESS_VARIABLE, Source, Suppressions,
-};
-use sdm_hosts::mpi::{Linked, Mpi};
+use sdm_check::{LIBRARY_VARIABLE, STRICT_VARIABLE, SUPPRESS_VARIABLE, Source, Suppressions};
+use sdm_hosts::mpi::Linked;
 use sdm_shell::exit_codes::NOT_STARTED;
 use sdm_system::files;
 use sdm_text::printable_name;
@@ -80,15 +78,11 @@ fn made_library(program: &OsString, linked: &Linked, launcher: &str) -> Result<P
     }
     // A program such as Python loads MPI later: it is assumed to be the MPI of the launcher.
     let of_launcher = || sdm_launch::find(launcher).ok()?.mpi();
-    let family = match linked.mpi.or_else(of_launcher) {
-        Some(Mpi::OpenMpi) => Family::OpenMpi,
-        Some(Mpi::Mpich) => Family::Mpich,
-        None => {
-            let text = format!(
-                "--check: the MPI of {name} is unknown: neither the program nor {launcher} belongs to one; use --launcher mpirun or mpiexec"
-            );
-            return Err((NOT_STARTED, text));
-        }
+    let Some(family) = linked.mpi.or_else(of_launcher) else {
+        let text = format!(
+            "--check: the MPI of {name} is unknown: neither the program nor {launcher} belongs to one; use --launcher mpirun or mpiexec"
+        );
+        return Err((NOT_STARTED, text));
     };
     let library = linked.library.clone();
     let tell = || complain(format_args!("{COMPILING}"));
