@@ -39,6 +39,14 @@ pub const ANY_TAG_NUMBER: i32 = -1;
 pub const MPICH_WORLD: i32 = 0x4400_0000;
 /// MPICH's handle of `MPI_COMM_SELF`.
 pub const MPICH_SELF: u32 = 0x4400_0001;
+/// MPICH's handle of the null request.
+pub const MPICH_NO_REQUEST: u32 = 0x2c00_0000;
+/// MPICH's handles of `MPI_ERRORS_ARE_FATAL` and `MPI_ERRORS_ABORT`.
+pub const MPICH_FATAL: [u32; 2] = [0x5400_0000, 0x5400_0003];
+/// The lowest bit of the object's kind in a handle of MPICH.
+pub const MPICH_KIND: u32 = 26;
+/// The kind of error handlers in MPICH.
+pub const MPICH_ERROR_HANDLERS: u32 = 5;
 
 /// The constant that a negative argument of a blocking call stands for, in either library. As sources, -1 and -2 have
 /// opposite meanings in the two libraries: Open MPI's are taken. `None` for other numbers.

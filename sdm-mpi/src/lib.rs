@@ -20,7 +20,8 @@ pub use functions::{
 };
 pub use handles::{
     ANY_SOURCE, ANY_TAG, ANY_TAG_NUMBER, ARRIVED_TAGS, AWAITED_TAGS, COMM_SELF, COMM_WORLD,
-    ELSEWHERE, FROM_RANK, MPICH_SELF, MPICH_WORLD, NOTHING, PENDING, PROC_NULL, RECEIVED, ROOT,
-    UNEXPECTED, constant, is_world,
+    ELSEWHERE, FROM_RANK, MPICH_ERROR_HANDLERS, MPICH_FATAL, MPICH_KIND, MPICH_NO_REQUEST,
+    MPICH_SELF, MPICH_WORLD, NOTHING, PENDING, PROC_NULL, RECEIVED, ROOT, UNEXPECTED, constant,
+    is_world,
 };
 pub use names::{TORCH_PREFIX, fortran_name, mpi_name, outer_name, torch_wait, torch_work};

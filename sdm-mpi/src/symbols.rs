@@ -53,6 +53,14 @@ pub const OPEN_MPI_SELF: &str = "ompi_mpi_comm_self";
 pub const OPEN_MPI_EMPTY_GROUP: &str = "ompi_mpi_group_empty";
 /// Open MPI's variable for the state of the process, from before `MPI_Init` to after `MPI_Finalize`; since version 3.
 pub const OPEN_MPI_STATE: &str = "ompi_mpi_state";
+/// The variable with all communicators in Open MPI.
+pub const OPEN_MPI_COMMUNICATORS: &str = "ompi_mpi_communicators";
+/// The variable with all windows in Open MPI.
+pub const OPEN_MPI_WINDOWS: &str = "ompi_mpi_windows";
+/// The variable of the null request in Open MPI.
+pub const OPEN_MPI_NO_REQUEST: &str = "ompi_request_null";
+/// Open MPI's number of communicators with processes of other jobs.
+pub const OPEN_MPI_JOINED: &str = "ompi_comm_num_dyncomm";
 /// Prefixes of the names of Open MPI's predefined objects, whose addresses programs use as handles.
 pub const OPEN_MPI_PREFIXES: [&str; 2] = ["ompi_mpi_", "ompi_fortran_"];
 /// Open MPI's default error handlers, which end the job: for communicators, windows and files.

@@ -8,7 +8,7 @@
 use std::fmt::Display;
 
 use sdm_debug::Reply;
-use sdm_mpi::{mpich_error, open_mpi_error};
+use sdm_mpi::{MPICH_ERROR_HANDLERS, MPICH_FATAL, MPICH_KIND, mpich_error, open_mpi_error};
 
 use super::language::IN_C;
 use super::memory;
@@ -66,10 +66,6 @@ fn abort_for(error: impl Display) -> String {
 const FIRST_AND_THIRD: [(&str, &str); 2] = [("$rdi", "$rdx"), ("$x0", "$x2")];
 /// Number of bytes of MPICH's communicator or window in which the pointer to its error handler is sought.
 const OBJECT_BYTES: u32 = 512;
-/// The lowest bit of the kind in a handle of MPICH, and the kind of error handlers.
-const KIND: (u32, u32) = (26, 5);
-/// Handles of `MPI_ERRORS_ARE_FATAL` and `MPI_ERRORS_ABORT` in MPICH.
-const FATAL: [u32; 2] = [0x5400_0000, 0x5400_0003];
 
 /// Text for the stop where MPICH is about to end the job for an error; `None` if the error is not fatal, or not known
 /// to be so.
@@ -106,7 +102,7 @@ async fn is_fatal(gdb: &Gdb, address: u64) -> bool {
         let pointer = pointers.get(at).copied().unwrap_or_default();
         if let Some(handle) = error_handler(gdb, pointer).await {
             gdb.edit().breakpoints.mpi.handler = Some(at);
-            return FATAL.contains(&handle);
+            return MPICH_FATAL.contains(&handle);
         }
     }
     true
@@ -120,5 +116,5 @@ async fn error_handler(gdb: &Gdb, address: u64) -> Option<u32> {
     let line = format!("*(unsigned int *) {address}");
     let handle = evaluated(gdb, IN_C, &line).await.ok()?;
     let handle: u32 = handle.text.parse().ok()?;
-    (handle >> 30 != 0 && (handle >> KIND.0) & 0xf == KIND.1).then_some(handle)
+    (handle >> 30 != 0 && (handle >> MPICH_KIND) & 0xf == MPICH_ERROR_HANDLERS).then_some(handle)
 }

@@ -5,13 +5,11 @@ use sdm_debug::Failure;
 use sdm_debug::probe::{ArgumentRole, CallArgument};
 use sdm_inspect::mpi::Mpich;
 use sdm_mpi::mpi_name;
+use sdm_mpi::symbols::OPEN_MPI_JOINED;
 
 use super::ranks::{Place, memory, symbol, with_mpich};
 use super::threads::ReadThread;
 use crate::gdb::Gdb;
-
-/// Open MPI's number of communicators with processes of other jobs.
-const COUNT_OF_OPEN_MPI: &str = "ompi_comm_num_dyncomm";
 
 /// The arguments of a call before any is read: none yet for a function with known arguments. For another MPI function
 /// they only say that it may wait for processes of other jobs. `None` if it cannot wait for them, or is not a function
@@ -49,7 +47,7 @@ fn is_within_the_job(found: &[CallArgument]) -> bool {
 
 /// True if the process has a communicator with processes of other jobs.
 async fn is_connected(gdb: &Gdb, thread: &ReadThread) -> Result<bool, Failure> {
-    if let Some(address) = symbol(gdb, thread.id, COUNT_OF_OPEN_MPI).await? {
+    if let Some(address) = symbol(gdb, thread.id, OPEN_MPI_JOINED).await? {
         let mut count = [0; 4];
         let read = memory(gdb).and_then(|(_, memory)| memory.read(address, &mut count));
         return Ok(read.is_some() && i32::from_ne_bytes(count) > 0);

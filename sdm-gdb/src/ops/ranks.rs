@@ -47,9 +47,6 @@ fn pointer(value: &Value) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// The Open MPI variable with all windows.
-const WINDOWS_OF_OPEN_MPI: &str = "ompi_mpi_windows";
-
 /// The communicator, the window or the group that a call names.
 #[derive(Clone, Copy)]
 pub(super) enum Named {
@@ -334,7 +331,7 @@ pub(super) async fn window_locks(
         return Ok(nothing);
     };
     let (locks, epochs, size) =
-        if let Some(windows) = symbol(gdb, thread, WINDOWS_OF_OPEN_MPI).await? {
+        if let Some(windows) = symbol(gdb, thread, symbols::OPEN_MPI_WINDOWS).await? {
             let objects = objects(gdb, thread).await?;
             let known = objects.and_then(|objects| OpenMpi::learn(&*memory, objects));
             let Some(known) = known else {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use sdm_debug::{Failure, FailureCode};
 use sdm_foreign::queues::TypeLayout;
-use sdm_mpi::symbols::{OPEN_MPI_SELF, OPEN_MPI_WORLD};
+use sdm_mpi::symbols::{OPEN_MPI_COMMUNICATORS, OPEN_MPI_SELF, OPEN_MPI_WORLD};
 
 use crate::memory::Memory;
 use crate::mpi::Piece;
@@ -143,7 +143,7 @@ pub const WITH_CLASS: [&str; 15] = [
 /// Variables that the debug library looks up.
 pub const VARIABLES: [&str; 4] = [
     "MPIR_debug_typedefs_sizeof",
-    "ompi_mpi_communicators",
+    OPEN_MPI_COMMUNICATORS,
     SENDS,
     RECEIVES,
 ];
@@ -247,7 +247,7 @@ impl CheckedProcess<'_> {
     /// consistent.
     fn check_communicators(&self) -> Result<(), Failure> {
         let array = self.layout("opal_pointer_array_t")?;
-        let list = self.at("ompi_mpi_communicators", array.size_bytes as usize)?;
+        let list = self.at(OPEN_MPI_COMMUNICATORS, array.size_bytes as usize)?;
         if list.word(0) != self.symbol(&class_symbol("opal_pointer_array_t"))? {
             let text =
                 "the rank is before MPI_Init or after MPI_Finalize, and has no message queues";

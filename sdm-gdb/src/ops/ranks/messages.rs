@@ -10,12 +10,10 @@ use sdm_inspect::memory::Memory;
 use sdm_inspect::mpi::{
     Communicator, Members, Message, Mpich, OpenMpi, OwnObjects, arrived_of_collectives,
 };
+use sdm_mpi::symbols::OPEN_MPI_COMMUNICATORS;
 use sdm_mpi::{is_of_neighbors, mpi_name, needs_all, sends_from_root, takes_parts};
 
 use super::{Place, argument, of_process, symbol, text_of, with_mpich, with_text};
-
-/// The Open MPI variable with all communicators.
-const COMMUNICATORS_OF_OPEN_MPI: &str = "ompi_mpi_communicators";
 
 /// The MPI library of a process, with what its reader needs.
 enum Library {
@@ -41,7 +39,7 @@ impl Messages {
     ) -> Result<Option<Self>, Failure> {
         let library = match of_process(place).await? {
             Some((memory, objects)) => {
-                let list = symbol(place.gdb, place.thread.id, COMMUNICATORS_OF_OPEN_MPI).await?;
+                let list = symbol(place.gdb, place.thread.id, OPEN_MPI_COMMUNICATORS).await?;
                 Some((memory, Library::OpenMpi(objects, list)))
             }
             None => with_mpich(place.gdb, place.thread)

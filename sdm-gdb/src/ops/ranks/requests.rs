@@ -4,6 +4,8 @@ use sdm_debug::Failure;
 use sdm_debug::probe::{ArgumentRole, CallArgument};
 use sdm_idset::{IdSet, TaskId};
 use sdm_inspect::mpi::{Communicator, Direction, Message, Mpich, OpenMpi, Receives};
+use sdm_mpi::MPICH_NO_REQUEST;
+use sdm_mpi::symbols::OPEN_MPI_NO_REQUEST;
 
 use super::messages::{has_come, other_tag};
 use super::{
@@ -11,9 +13,6 @@ use super::{
 };
 use crate::ops::operation::operations;
 
-/// The null request: a variable in Open MPI, a handle in MPICH.
-const NO_REQUEST_OF_OPEN_MPI: &str = "ompi_request_null";
-const NO_REQUEST_OF_MPICH: u32 = 0x2c00_0000;
 /// Maximum number of requests of one call that are examined.
 const REQUESTS_MAX: u64 = 4096;
 
@@ -145,7 +144,7 @@ pub(in crate::ops) async fn alternatives(
     };
     let messages: Option<Vec<PendingMessage>> =
         if let Some((memory, objects)) = of_process(place).await? {
-            let none = symbol(place.gdb, place.thread.id, NO_REQUEST_OF_OPEN_MPI).await?;
+            let none = symbol(place.gdb, place.thread.id, OPEN_MPI_NO_REQUEST).await?;
             OpenMpi::learn(&*memory, objects).and_then(|known| {
                 let request = |index| {
                     let mut word = [0; 8];
@@ -164,7 +163,7 @@ pub(in crate::ops) async fn alternatives(
                 let request = |index| {
                     let mut handle = [0; 4];
                     memory.read(list.wrapping_add(4 * index), &mut handle)?;
-                    Some(u32::from_ne_bytes(handle)).filter(|it| *it != NO_REQUEST_OF_MPICH)
+                    Some(u32::from_ne_bytes(handle)).filter(|it| *it != MPICH_NO_REQUEST)
                 };
                 let requests = (0..count).filter_map(request);
                 requests.map(|request| of_mpich(&known, request)).collect()

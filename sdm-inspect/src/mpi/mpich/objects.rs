@@ -1,6 +1,8 @@
 //! MPICH's objects with handles: each object begins with its handle. The first objects of a kind are in one array, the
 //! others in blocks.
 
+use sdm_mpi::MPICH_KIND;
+
 use super::{Piece, WORD};
 use crate::memory::Memory;
 
@@ -10,11 +12,10 @@ pub(super) const GROUPS: u32 = 0x2;
 pub(super) const WINDOWS: u32 = 0x8;
 pub(super) const REQUESTS: u32 = 0xb;
 
-/// Bit fields of a handle: the storage of the object, its kind, and its index. For an object in a block the upper
-/// bits of the index are the block's number.
+/// Bit fields of a handle, beside the kind: the storage of the object, and its index. For an object in a block the
+/// upper bits of the index are the block's number.
 const WHERE: u32 = 30;
-const KIND: u32 = 26;
-const INDEX: u32 = (1 << KIND) - 1;
+const INDEX: u32 = (1 << MPICH_KIND) - 1;
 const IN_BLOCK: u32 = 12;
 const DIRECT: u32 = 0b10;
 const INDIRECT: u32 = 0b11;
@@ -56,7 +57,7 @@ impl Objects {
                 let head = Piece::read(memory, first, 4)?.number(0).cast_unsigned();
                 let from = at - at % WORD;
                 let before = (1..=BLOCKS_WORDS).filter_map(|words| from.checked_sub(words * WORD));
-                (head == DIRECT << WHERE | kind << KIND).then(|| Self {
+                (head == DIRECT << WHERE | kind << MPICH_KIND).then(|| Self {
                     kind,
                     size_bytes: size,
                     first,
@@ -110,7 +111,8 @@ impl Objects {
     ) -> impl Iterator<Item = (u64, Piece)> {
         let lists = [DIRECT, INDIRECT].into_iter();
         lists.flat_map(move |list| {
-            let handles = (0..most).map(move |index| list << WHERE | self.kind << KIND | index);
+            let handles =
+                (0..most).map(move |index| list << WHERE | self.kind << MPICH_KIND | index);
             handles.map_while(move |handle| self.any(memory, handle))
         })
     }
@@ -118,8 +120,10 @@ impl Objects {
 
 /// True for a handle of an object of this kind that is not predefined.
 pub(super) fn is_later(handle: u32, kind: u32) -> bool {
-    let of_kind = |place| place << (WHERE - KIND) | kind;
-    [DIRECT, INDIRECT].map(of_kind).contains(&(handle >> KIND))
+    let of_kind = |place| place << (WHERE - MPICH_KIND) | kind;
+    [DIRECT, INDIRECT]
+        .map(of_kind)
+        .contains(&(handle >> MPICH_KIND))
 }
 
 /// True for an object whose reference count is above 0.
