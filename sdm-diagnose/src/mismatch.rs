@@ -37,9 +37,7 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
         };
         let same = these[index + 1..].iter();
         let same: Vec<_> = same.filter(|one| found(one).is_some()).collect();
-        let Some((other, (cause, (one, two)))) =
-            same.first().and_then(|one| Some((one, found(one)?)))
-        else {
+        let Some((cause, (one, two))) = same.first().and_then(|one| found(one)) else {
             continue;
         };
         let text = format!(
@@ -48,7 +46,8 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
             argument = cause.name()
         );
         let others = IdSet::union_all(same.iter().map(|one| &one.tasks));
-        let verdict = verdict(text, most, &others, other.tasks.len()).of(cause);
+        // Ranks with several other arguments can be in several later calls.
+        let verdict = verdict(text, most, &others, others.len()).of(cause);
         let sides = std::iter::once(*most).chain(same.iter().map(|one| **one));
         return Some(by_roots(verdict, &sides.collect::<Vec<_>>(), these));
     }

@@ -215,3 +215,22 @@ fn processes_of_two_jobs_are_not_judged_together() {
         (Step::CannotTell, expect)
     );
 }
+
+/// A broadcast by each rank in turn, of which one rank has made one with another root. Each root is in its own call.
+#[test]
+fn ranks_with_three_roots_are_not_counted_against_two() {
+    let seen = |roots: &[(&str, &str)]| {
+        let all = roots.iter().map(|(who, _)| set(who)).collect::<Vec<_>>();
+        let all = IdSet::union_all(&all).to_string();
+        let mut seen = standing(&[(&*all, "main:6 MPI_Bcast:6", "", "")]);
+        for (who, root) in roots {
+            call(&mut seen, who, "MPI_Bcast", &[(R::Root, root), WORLD]);
+        }
+        seen
+    };
+    let part = "with different roots";
+    let three = seen(&[("0,2", "2"), ("1", "1"), ("3", "3")]);
+    check_named(&three, "", "0-3", part);
+    let three = seen(&[("0,2,4", "2"), ("1", "1"), ("3", "3")]);
+    check_named(&three, "1,3", "1,3", part);
+}
