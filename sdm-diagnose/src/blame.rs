@@ -2,14 +2,11 @@
 
 use super::collective_groups::CollectiveGroup;
 use super::collective_order::{NAMED_MAX, may_be_right};
-use super::verdict::{Verdict, in_number, ranks as named, waiting};
+use super::verdict::{Verdict, circle_text, in_number, ranks as named, waiting};
 use super::wait_for::Needs;
 use super::{Cause, Step};
 use sdm_idset::{IdSet, TaskId};
 
-/// Maximum number of ranks of a cycle that is printed in full. Of a longer cycle the first 8 and the last 2 ranks are
-/// printed.
-const CIRCLE_SHOWN: usize = 12;
 /// Maximum number of further cycles that are printed.
 const CIRCLES_SHOWN: usize = 3;
 
@@ -402,24 +399,4 @@ impl Blocked<'_> {
             (wanted, text)
         })
     }
-}
-
-/// The text for a cycle of waits: `0 -> 1 -> 2 -> 0`. None without a cycle.
-pub(super) fn circle_text(circle: &[u32]) -> Option<String> {
-    let first = circle.first()?;
-    let arrow = |ranks: &[u32]| {
-        let ranks: Vec<String> = ranks.iter().map(u32::to_string).collect();
-        ranks.join(" -> ")
-    };
-    Some(if circle.len() <= CIRCLE_SHOWN {
-        format!("{} -> {first}", arrow(circle))
-    } else {
-        let (head, tail) = (CIRCLE_SHOWN - 4, 2);
-        format!(
-            "{} -> ... {} more ... -> {} -> {first}",
-            arrow(&circle[..head]),
-            circle.len() - head - tail,
-            arrow(&circle[circle.len() - tail..])
-        )
-    })
 }

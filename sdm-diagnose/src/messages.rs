@@ -8,7 +8,7 @@ use sdm_idset::{IdSet, TaskId};
 use sdm_mpi::{takes_requests, waits_for_several};
 
 use super::operations::is_rank_of_the_job;
-use super::verdict::{Verdict, in_number, ranks};
+use super::verdict::{Verdict, circle_text, in_number, ranks};
 use super::wait::WaitKind;
 use super::wait_for::{Class, Needs, argument, known};
 use super::{Cause, Step};
@@ -342,19 +342,28 @@ pub(super) fn from_another_source(needs: &Needs, blocked: &IdSet) -> Option<Verd
     Some(verdict.between(both.collect()))
 }
 
-/// The verdict on a cycle in which each rank has received a message with another tag than it waits for. None for other
+/// The verdict on a cycle in which a rank has received a message with another tag than it waits for. None for other
 /// cycles.
+///
+/// If only some ranks have, such a message can be due later: then the order of the messages is wrong.
 pub(super) fn tags_of_circle(needs: &Needs, circle: &[u32]) -> Option<Verdict> {
     let next = circle.iter().cycle().skip(1);
-    let found = circle.iter().zip(next).map(|(rank, next)| {
+    let found = circle.iter().zip(next).filter_map(|(rank, next)| {
         let mut early = needs.early.iter();
         early.find(|(from, to, ..)| (from, to) == (next, rank))
     });
-    let found: Option<Vec<_>> = found.collect();
-    let (text, both) = texts(&found?)?;
-    let text = format!(
-        "the ranks wait for each other's messages in a cycle, with other tags than are sent: {text}"
-    );
+    let found: Vec<_> = found.collect();
+    let (text, both) = texts(&found)?;
+    let text = match found.len() == circle.len() {
+        true => format!(
+            "the ranks wait for each other's messages in a cycle, with other tags than are sent: {text}"
+        ),
+        false => format!(
+            "the ranks wait for each other's messages in a cycle ({circle}), and {text}: the tags differ by mistake, or \
+             messages are sent and received in different orders",
+            circle = circle_text(circle)?
+        ),
+    };
     let verdict = Verdict::new(Step::Deadlock, text).of(Cause::Tag);
     Some(verdict.between(both))
 }

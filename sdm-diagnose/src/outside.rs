@@ -4,10 +4,10 @@
 use sdm_idset::{IdSet, TaskId};
 
 use super::Step;
-use super::blame::{Blocked, circle_text};
+use super::blame::Blocked;
 use super::collective_groups::CollectiveGroup;
 use super::graph::SetNeed;
-use super::verdict::{Verdict, in_number, ranks, waiting};
+use super::verdict::{Verdict, circle_text, in_number, ranks, waiting};
 
 /// Maximum number of ranks that are named of those of which one may have left out its send. A longer list tells nothing.
 const SENDERS_MAX: u64 = 2;

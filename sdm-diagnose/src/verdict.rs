@@ -4,6 +4,10 @@ use sdm_idset::IdSet;
 
 use super::{Cause, Step};
 
+/// Maximum number of ranks of a cycle that is printed in full. Of a longer cycle the first 8 and the last 2 ranks are
+/// printed.
+const CIRCLE_SHOWN: usize = 12;
+
 /// A verdict with the ranks that it names.
 #[derive(Debug)]
 pub(super) struct Verdict {
@@ -67,4 +71,24 @@ pub(super) fn in_number(text: &str, count: u64) -> String {
         told += rest;
     }
     told
+}
+
+/// The text for a cycle of waits: `0 -> 1 -> 2 -> 0`. None without a cycle.
+pub(super) fn circle_text(circle: &[u32]) -> Option<String> {
+    let first = circle.first()?;
+    let arrow = |ranks: &[u32]| {
+        let ranks: Vec<String> = ranks.iter().map(u32::to_string).collect();
+        ranks.join(" -> ")
+    };
+    Some(if circle.len() <= CIRCLE_SHOWN {
+        format!("{} -> {first}", arrow(circle))
+    } else {
+        let (head, tail) = (CIRCLE_SHOWN - 4, 2);
+        format!(
+            "{} -> ... {} more ... -> {} -> {first}",
+            arrow(&circle[..head]),
+            circle.len() - head - tail,
+            arrow(&circle[circle.len() - tail..])
+        )
+    })
 }

@@ -175,9 +175,14 @@ fn receive_cycle_with_mismatched_tags_names_the_tags() {
     );
     let part = "with other tags than are sent: rank 2 sends tag 2 to rank 0, which waits for tag 0 from it; rank";
     assert!(found.conclusion.contains(part), "{found:#?}");
-    // One message with another tag can be due later.
+    // One message with another tag can be due later: both ways are told, with its two ranks.
     let found = with(&[(0, "2")]);
-    assert_eq!(found.cause, Cause::CallOrdering, "{found:#?}");
+    assert_eq!(found.cause, Cause::Tag, "{found:#?}");
+    let part = "in a cycle (0 -> 2 -> 1 -> 0), and rank 2 sends tag 2 to rank 0, which waits for tag 0 from it: the tags";
+    assert!(found.conclusion.contains(part), "{found:#?}");
+    let named = IdSet::union_all(found.guilty.iter().map(|one| &one.tasks));
+    assert_eq!(named, set("0,2"), "{found:#?}");
+    assert_eq!(with(&[]).cause, Cause::CallOrdering);
 }
 
 /// A rank that computes does not wait for the ranks that poll.
