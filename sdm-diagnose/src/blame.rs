@@ -193,11 +193,11 @@ impl Blocked<'_> {
             let waits = missing.is_subset(&most.tasks) && !one.tasks.is_disjoint(&wanted);
             (is_one && waits && !missing.is_empty()).then_some((one, missing))
         });
-        let (one, missing) = found.min_by_key(|(one, missing)| missing.len() > one.tasks.len())?;
+        let (one, missing) = found.min_by_key(|(one, missing)| missing.len() >= one.tasks.len())?;
         let (call, past) = (&one.call, &most.call);
         let verdict = |text| Verdict::new(Step::Deadlock, text);
-        // Where most are past it, the others may have made it once too often.
-        if missing.len() > one.tasks.len() {
+        // Where no fewer are past it, the others may have made it once too often.
+        if missing.len() >= one.tasks.len() {
             let text = format!(
                 "{they_wait} in {call} for {missing_ranks}, which {wait} in {past}: {missing_ranks} skipped that call, or {ranks} \
                  made it once too often",

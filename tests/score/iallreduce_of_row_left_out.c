@@ -1,4 +1,4 @@
-// score: ranks=4 cause=call_ordering guilty=3 calls=3:MPI_Barrier
+// score: ranks=4 cause=call_ordering guilty=2-3 calls=2:MPI_Waitall,3:MPI_Barrier
 #include <mpi.h>
 int main(int argc, char **argv) {
     int me, size;

@@ -158,7 +158,8 @@ fn wait_for_a_nonblocking_collective_is_judged_as_collective() {
         expression: "MPI_Iallreduce".to_owned(),
         ..arguments[0].clone()
     });
-    check_cause(&seen, Cause::CallOrdering, &["3 MPI_Barrier"]);
+    // So may it of a known one: rank 2 can have made it once too often.
+    check_cause(&seen, Cause::CallOrdering, &either);
     // Rank 2 may have begun the operation, and compute before it waits.
     let mut seen = standing(&[("0-1", WAIT, "", "")]);
     call(&mut seen, "0-1", "MPI_Wait", &[WORLD]);
@@ -394,7 +395,7 @@ fn rank_that_skips_a_window_fence_is_named() {
     let text = "2-3".to_owned();
     waits.call.as_mut().unwrap().arguments[0].value = Some(Value { text, cut: None });
     call(&mut seen, "0-1,3", "MPI_Barrier", &[WORLD]);
-    check_cause(&seen, Cause::Rma, &["3 MPI_Barrier"]);
+    check_cause(&seen, Cause::Rma, &["3 MPI_Barrier", "2 MPI_Win_fence"]);
     let found = judge(&seen);
     let mut lines = found.findings.iter().flat_map(|one| &one.evidence);
     assert!(lines.any(|one| one == "of the window win"), "{found:#?}");

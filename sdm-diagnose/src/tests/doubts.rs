@@ -239,3 +239,24 @@ fn ranks_with_three_roots_are_not_counted_against_two() {
     let three = seen(&[("0,2,4", "2"), ("1", "1"), ("3", "3")]);
     check_named(&three, "1,3", "1,3", part);
 }
+
+/// Rank 2 waits in an operation of two ranks, and the other one is past it, or has not made it yet.
+#[test]
+fn both_ranks_of_an_operation_of_two_are_named() {
+    let seen = |alone: &str, of: &str, rest: &str| {
+        let mut seen = standing(&[
+            (rest, BARRIER, "", ""),
+            (alone, "main:6 MPI_Allreduce:6", "", ""),
+        ]);
+        call(&mut seen, rest, "MPI_Barrier", &[WORLD]);
+        let half = [(R::Communicator, "half")];
+        call(&mut seen, alone, "MPI_Allreduce", &half);
+        super::odd::of_ranks(&mut seen, of);
+        seen
+    };
+    let part = "rank 2 waits in MPI_Allreduce for rank 3, which waits in MPI_Barrier: rank 3 skipped that call, or rank 2";
+    check_named(&seen("2", "2-3", "0-1,3"), "", "2-3", part);
+    // Of three, two agree.
+    let part = "other ranks wait for it in MPI_Allreduce; it skipped that call";
+    check_named(&seen("1-2", "1-3", "0,3"), "3", "3", part);
+}
