@@ -217,8 +217,8 @@ impl Blocked<'_> {
     }
 
     /// Returns the only rank outside the largest operation, the only rank that it waits for, and the call in which this
-    /// other rank waits for it. The call is that of the largest operation. If the two ranks form a cycle, it can be any
-    /// collective operation of the other rank. None if there are no two such ranks.
+    /// other rank waits for it. The call is that of the largest operation, or one that the first rank has not made. If the
+    /// two ranks form a cycle, it can be any collective operation of the other rank. None if there are no two such ranks.
     ///
     /// One of the two ranks is wrong: either the first communicates once too often, or the other has left that call out.
     /// The stacks cannot tell which.
@@ -233,7 +233,11 @@ impl Blocked<'_> {
         let mut there = self.there.iter().copied();
         let its = there.find(|it| {
             let is_told = it.communicator.is_none() || it.members.is_some();
-            is_told && it.tasks.contains(TaskId(*other)) && (**it == *most || is_circle)
+            let lacks = || {
+                it.missing(self.all)
+                    .is_some_and(|missing| missing.contains(one))
+            };
+            is_told && it.tasks.contains(TaskId(*other)) && (**it == *most || is_circle || lacks())
         })?;
         is_only.then_some((one.0, *other, its.call.as_str()))
     }

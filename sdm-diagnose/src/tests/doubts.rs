@@ -260,3 +260,19 @@ fn both_ranks_of_an_operation_of_two_are_named() {
     let part = "other ranks wait for it in MPI_Allreduce; it skipped that call";
     check_named(&seen("1-2", "1-3", "0,3"), "3", "3", part);
 }
+
+/// Rank 0 scatters by itself, ranks 1 and 3 are past it, and rank 2 receives a message instead.
+#[test]
+fn receiver_and_root_of_a_scatter_are_both_named() {
+    let look: Look<'_> = &[
+        ("0", "main:6 MPI_Scatter:6", "", ""),
+        ("2", "main:5 MPI_Recv:5", "", ""),
+        ("1,3", BARRIER, "", ""),
+    ];
+    let mut seen = standing(look);
+    call(&mut seen, "0", "MPI_Scatter", &[(R::Root, "0"), WORLD]);
+    receive(&mut seen, "2", "0");
+    call(&mut seen, "1,3", "MPI_Barrier", &[WORLD]);
+    let part = "rank 2 waits for rank 0, which waits for rank 2 in MPI_Scatter";
+    check_named(&seen, "0,2", "0,2", part);
+}
