@@ -31,7 +31,10 @@ pub(super) struct Blocked<'a> {
 impl Blocked<'_> {
     pub(super) fn conclude(&self) -> Verdict {
         if let [alone] = self.circle {
-            let text = "the rank waits for a message from itself";
+            let text = format!(
+                "the rank waits for a message from itself{}",
+                self.only_one()
+            );
             let alone = IdSet::single(TaskId(*alone));
             return Verdict::new(Step::Deadlock, text).blaming(alone);
         }
@@ -177,9 +180,20 @@ impl Blocked<'_> {
         let sets = self.needs.graph.sets.iter();
         let alone = sets.filter(|set| set.peers.is_empty() && !set.guessed && set.who.len() == 1);
         let alone = IdSet::union_all(alone.map(|set| &set.who)).intersection(self.blocked);
-        let text =
-            "waiting for a message from any source in a communicator that has no other member";
+        let text = format!(
+            "waiting for a message from any source in a communicator that has no other member{}",
+            self.only_one()
+        );
         (!alone.is_empty()).then(|| Verdict::new(Step::Deadlock, text).blaming(alone))
+    }
+
+    /// The text for a job of one rank, which cannot have been meant where that rank waits for a message. Empty for other
+    /// jobs.
+    fn only_one(&self) -> &'static str {
+        match self.all.len() {
+            1 => "; the job has no other rank: it was started without a launcher, or for one rank",
+            _ => "",
+        }
     }
 
     /// Finds ranks that have skipped a collective operation of some of the job's ranks, or that may have. They wait in an

@@ -276,3 +276,18 @@ fn receiver_and_root_of_a_scatter_are_both_named() {
     let part = "rank 2 waits for rank 0, which waits for rank 2 in MPI_Scatter";
     check_named(&seen, "0,2", "0,2", part);
 }
+
+/// A program that was started without its launcher is the only rank of its job.
+#[test]
+fn waiting_rank_of_a_job_of_one_is_said_to_be_the_only_one() {
+    for source in ["0", sdm_mpi::ANY_SOURCE] {
+        let seen = |who: &str| {
+            let mut seen = standing(&[(who, "main:5 MPI_Recv:5", "", "")]);
+            call(&mut seen, "0", "MPI_Recv", &[(R::Source, source), WORLD]);
+            judge(&seen).conclusion
+        };
+        let part = "the job has no other rank: it was started without a launcher, or for one rank";
+        assert!(seen("0").contains(part), "{source}");
+        assert!(!seen("0-1").contains(part), "{source}");
+    }
+}
