@@ -290,9 +290,11 @@ async fn end_by_launcher(session: &SessionHandle) -> Option<BatchEnd> {
             return None;
         }
         read_last_words(session, &rest).await;
-        let why = format!(
-            "the launcher killed all ranks and exited with code {code}, as at an abort or a fatal error in MPI"
-        );
+        let killed = format!("the launcher killed all ranks and exited with code {code}");
+        let why = match session.read(|model| model.news.output.fatal_error()) {
+            Some((by, error)) => format!("{}: {error}; {killed}", Names::ranks().label(&by, 60)),
+            None => format!("{killed}, as at an abort or a fatal error in MPI"),
+        };
         return Some(BatchEnd::ByLauncher(code, why));
     };
     let who = Names::ranks().label(&by.tasks, 60);

@@ -195,3 +195,42 @@ fn source_line(stop: &Stop) -> Option<String> {
     let line = stop.frame.as_ref()?.line;
     Some(format!("{line}\t{}", printable(text.trim_end().as_bytes())))
 }
+
+/// The error and the call in the line that MPICH prints before its launcher kills the job for an error, as
+/// `MPI_ERR_RANK (invalid rank), in MPI_Send`. `None` for other lines.
+///
+/// The line is `Abort(CODE) on node 0 (rank 1 in comm 0): Fatal error in internal_Send: Invalid rank, error stack:`.
+#[must_use]
+pub fn fatal_error_of_mpich(line: &str) -> Option<String> {
+    let (code, rest) = line.strip_prefix("Abort(")?.split_once(')')?;
+    let (_, call) = rest.split_once(": Fatal error in ")?;
+    let (call, _) = call.split_once(':')?;
+    let name = call
+        .strip_prefix("internal_")
+        .or_else(|| call.strip_prefix("PMPI_"))
+        .or_else(|| call.strip_prefix("MPI_"))?;
+    Some(format!(
+        "{}, in MPI_{name}",
+        sdm_mpi::mpich_error(code.parse().ok()?)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fatal_errors_that_mpich_prints_are_named() {
+        let check = |line: &str, expect| assert_eq!(fatal_error_of_mpich(line).as_deref(), expect);
+        check(
+            "Abort(604119054) on node 0 (rank 0 in comm 0): Fatal error in internal_Recv: Message truncated, error stack:",
+            Some("MPI_ERR_TRUNCATE (message truncated), in MPI_Recv"),
+        );
+        check(
+            "Abort(201926150) on node 1 (rank 1 in comm 0): Fatal error in PMPI_Send: Invalid rank, error stack:",
+            Some("MPI_ERR_RANK (invalid rank), in MPI_Send"),
+        );
+        check("Abort(3): Fatal error in main: bad", None);
+        check("Fatal error in MPI_Send: Invalid rank", None);
+    }
+}

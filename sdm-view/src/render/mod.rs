@@ -20,7 +20,7 @@ mod topics;
 mod values;
 
 pub(crate) use event::{Sentence, sentence};
-pub use event::{exited, stopped};
+pub use event::{exited, fatal_error_of_mpich, stopped};
 pub use label::Names;
 pub(crate) use place::stack_frame;
 pub use place::{frame as frame_text, value as value_text};

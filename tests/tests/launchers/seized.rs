@@ -128,7 +128,7 @@ fn fatal_error_of_mpich_has_its_code_and_its_text() {
     for shown in [
         "(rank 1 in comm 0): Fatal error in ",
         "Invalid rank has value 99",
-        "the launcher killed all ranks and exited with code 6",
+        "session ended: rank 1: MPI_ERR_RANK (invalid rank), in MPI_Send; the launcher killed all ranks and exited with code 6",
     ] {
         assert!(done.united().contains(shown), "{shown}: {done}");
     }

@@ -12,10 +12,14 @@ use super::sample::{all_of, free, where_stopped};
 
 /// Notes a rank that has aborted the job.
 pub(super) fn note_abort(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
-    let Some((rank, how)) = session.read(|model| model.job.abort_words.clone()) else {
+    let found = session.read(|model| {
+        let told = model.job.abort_words.clone();
+        let told = told.map(|(rank, how)| (IdSet::single(TaskId(rank)), how));
+        told.or_else(|| model.news.output.fatal_error())
+    });
+    let Some((by, how)) = found else {
         return;
     };
-    let by = IdSet::single(TaskId(rank));
     if by.is_subset(to) && observed.aborting.is_empty() {
         observed.aborting.push((by, how));
     }

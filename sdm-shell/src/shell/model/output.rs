@@ -61,6 +61,8 @@ pub(crate) struct Output {
     stops: BTreeMap<CommandId, Arrivals>,
     /// Number of pieces received.
     pieces: u64,
+    /// The first error for which MPICH has ended the job, with its tasks. MPICH tells nobody else of it.
+    fatal: Option<(IdSet, String)>,
     /// False if output is not shown.
     pub(crate) on: bool,
 }
@@ -75,6 +77,7 @@ impl Output {
             stderr_ended: IdSet::new(),
             stops: BTreeMap::new(),
             pieces: 0,
+            fatal: None,
             on: true,
         }
     }
@@ -162,6 +165,11 @@ impl Output {
             on: before.on,
             ..Self::new()
         }
+    }
+
+    /// The tasks that have printed that MPICH ends the job for an error, and this error with its call.
+    pub(crate) fn fatal_error(&self) -> Option<(IdSet, String)> {
+        self.fatal.clone()
     }
 
     /// Number of pieces received so far. A changed number means that output is still arriving.
@@ -252,6 +260,17 @@ impl Output {
 
     fn line(&mut self, now: Instant, tasks: &IdSet, stream: Stream, line: &[u8], complete: bool) {
         self.since.get_or_insert(now);
+        let text = str::from_utf8(line)
+            .ok()
+            .filter(|_| stream == Stream::Stderr);
+        if let Some(error) = text.and_then(sdm_view::render::fatal_error_of_mpich) {
+            let (by, known) = self
+                .fatal
+                .get_or_insert_with(|| (IdSet::new(), error.clone()));
+            if *known == error {
+                by.union_with(tasks);
+            }
+        }
         let line = PrintedLine {
             stream,
             bytes: line.to_vec(),
@@ -289,6 +308,22 @@ mod tests {
             })
             .collect();
         assert_eq!(shown, expect);
+    }
+
+    #[test]
+    fn printed_fatal_error_is_kept_with_its_tasks() {
+        let mut output = Output::new();
+        let mut push = |tasks: &str, code: u32| {
+            let call = "(rank 0 in comm 0): Fatal error in internal_Send: text, error stack:";
+            let line = format!("Abort({code}) on node 0 {call}\nmore\n");
+            let tasks = tasks.parse().unwrap();
+            output.push(Instant::now(), &tasks, Stream::Stderr, line.as_bytes());
+        };
+        push("2", 6);
+        push("1", 6);
+        push("0", 3);
+        let error = "MPI_ERR_RANK (invalid rank), in MPI_Send".to_owned();
+        assert_eq!(output.fatal_error(), Some(("1-2".parse().unwrap(), error)));
     }
 
     #[test]
