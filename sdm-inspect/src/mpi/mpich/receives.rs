@@ -18,6 +18,7 @@ const RECEIVE: i32 = 2;
 const PERSISTENT_SEND: i32 = 3;
 const PERSISTENT_RECEIVE: i32 = 4;
 const PERSISTENT_COLLECTIVE: i32 = 5;
+const PARTITIONED_SEND: i32 = 6;
 const COLLECTIVE: i32 = 10;
 /// Number of bytes at the start of a request that contain its completion counter.
 const COUNTER_BYTES: usize = 64;
@@ -108,6 +109,7 @@ impl Receives<'_> {
         match block.number(KIND) {
             SEND => self.sent(address, &block),
             RECEIVE => self.received(address, &block),
+            PARTITIONED_SEND => self.partitioned(address, &block),
             _ => None,
         }
     }
@@ -123,8 +125,13 @@ impl Receives<'_> {
         if block.number(KIND) != COLLECTIVE || !is_to_come(address, &block) {
             return None;
         }
+        self.communicator_of(&block)
+    }
+
+    /// The communicator to which a request points; `None` if there is none.
+    pub(super) fn communicator_of(&self, block: &Piece) -> Option<u32> {
         let mut heads = block.words().filter_map(|word| {
-            let head = Piece::read(memory, word, HEAD_BYTES)?;
+            let head = Piece::read(self.mpich.memory, word, HEAD_BYTES)?;
             Some(head.number(0).cast_unsigned()).filter(|_| head.number(4) > 0)
         });
         heads.find(|handle| {

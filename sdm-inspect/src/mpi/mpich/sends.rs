@@ -3,7 +3,7 @@
 //! UCX's part of a send has its connection to the receiver. MPICH has a table with the connection to each rank of the job.
 
 use super::receives::{CONTEXT, OF_ONE_TAG, RANK, RANKS, Receives, UCX_BYTES, is_to_come};
-use super::{Piece, WORD};
+use super::{Piece, WORD, WORLD, only};
 use crate::mpi::{Direction, Message};
 
 /// Number of bytes of MPICH's part of a send that are examined. UCX's part precedes it.
@@ -15,6 +15,9 @@ const NUMBER: usize = 152;
 const TABLE_COUNT: usize = 8;
 const TABLE: usize = 16;
 const ENTRY_BYTES: usize = 2 * WORD;
+/// Position and mask of the kind in a handle, in bits, and the kind of datatypes.
+const KIND: (u32, u32) = (26, 0xf);
+const DATATYPE: u32 = 3;
 
 impl Receives<'_> {
     /// The message of the send at this address; `None` unless it is incomplete, and its receiver is found.
@@ -57,6 +60,35 @@ impl Receives<'_> {
         Some(Message {
             peer,
             tag: i32::try_from(number & OF_ONE_TAG).ok()?,
+            direction: Some(Direction::Sent),
+            within: (context.into(), to),
+        })
+    }
+
+    /// The message of the partitioned send at this address; `None` unless it is incomplete, and its receiver is found.
+    ///
+    /// The count of elements precedes their datatype, and the receiver follows it. The tag is not kept: the receiver has
+    /// it.
+    pub(super) fn partitioned(&self, address: u64, block: &Piece) -> Option<Message> {
+        if !is_to_come(address, block) {
+            return None;
+        }
+        let context = match self.communicator_of(block)? {
+            handle if handle == WORLD.cast_unsigned() => 0,
+            handle => self.mpich.context_of(&self.mpich.communicator(handle)?)?,
+        };
+        let words: Vec<u64> = block.words().collect();
+        let found = words.windows(2).filter_map(|pair| {
+            let (handle, to) = (pair[1] & u64::from(u32::MAX), pair[1] >> 32);
+            let handle = u32::try_from(handle).ok()?;
+            let is_it = handle >> (KIND.0 + 4) != 0 && (handle >> KIND.0) & KIND.1 == DATATYPE;
+            let to = usize::try_from(to).ok().filter(|_| is_it && pair[0] != 0)?;
+            Some((to, self.peer(context, to)?))
+        });
+        let (to, peer) = only(found)?;
+        Some(Message {
+            peer,
+            tag: sdm_mpi::ANY_TAG_NUMBER,
             direction: Some(Direction::Sent),
             within: (context.into(), to),
         })
