@@ -6,7 +6,7 @@ use sdm_debug::reply::{Backtrace, FrameView, TaskStacks};
 use sdm_debug::{Command, FailureCode, Reply};
 use sdm_system::proc;
 
-use crate::harness::{Answer, Harness, break_spec, in_fortran, place, stopped};
+use crate::harness::{Answer, Harness, break_spec, code, in_fortran, place, stopped};
 
 fn frames(answer: Answer) -> Backtrace {
     match answer {
@@ -82,7 +82,7 @@ fn backtrace_limit_arguments_and_frame_selection_are_obeyed() {
     for beyond in [
         FrameSelect::Level(700),
         FrameSelect::Move(1),
-        FrameSelect::Move(-7),
+        FrameSelect::Move(2),
     ] {
         let failure = harness.ask(Command::SelectFrame(beyond)).unwrap_err();
         assert_eq!(failure.code, FailureCode::NoSuchThing, "{beyond:?}");
@@ -92,6 +92,14 @@ fn backtrace_limit_arguments_and_frame_selection_are_obeyed() {
         current.frame.level, 6,
         "a refused selection changes nothing"
     );
+    // As in gdb, a move beyond the last frame selects that.
+    for (by, level) in [(-2, 4), (9, 6), (-9, 0), (9, 6)] {
+        let moved = view(harness.ask(Command::SelectFrame(FrameSelect::Move(by))));
+        assert_eq!(moved.frame.level, level, "{by}");
+    }
+    view(harness.ask(Command::SelectFrame(FrameSelect::Level(0))));
+    let below = harness.ask(Command::SelectFrame(FrameSelect::Move(-2)));
+    assert_eq!(code(below), FailureCode::NoSuchThing);
 }
 
 #[test]

@@ -293,11 +293,7 @@ pub(crate) async fn select_frame(gdb: &Gdb, select: FrameSelect) -> Result<Reply
     let wanted = match select {
         FrameSelect::Current => return selected(gdb).await,
         FrameSelect::Level(level) => Some(level),
-        FrameSelect::Move(by) => {
-            let current = gdb.mi("-stack-info-frame").await?;
-            let level = current.tuple("frame").and_then(|it| it.number("level"));
-            level.unwrap_or(0_u32).checked_add_signed(by)
-        }
+        FrameSelect::Move(by) => moved(gdb, by).await?,
     };
     let Some(wanted) = wanted else {
         return Err(Failure::new(
@@ -319,6 +315,24 @@ pub(crate) async fn select_frame(gdb: &Gdb, select: FrameSelect) -> Result<Reply
     };
     gdb.mi(format!("-stack-select-frame {wanted}")).await?;
     view(gdb, Some(frame)).await
+}
+
+/// The level that is `by` frames away from the selected frame, or else the last one in that direction, as in gdb.
+/// `None` below the innermost frame.
+async fn moved(gdb: &Gdb, by: i32) -> Result<Option<u32>, Failure> {
+    let current = gdb.mi("-stack-info-frame").await?;
+    let level = current.tuple("frame").and_then(|it| it.number("level"));
+    let level = level.unwrap_or(0_u32);
+    let Some(wanted) = level.checked_add_signed(by) else {
+        return Ok((level > 0).then_some(0));
+    };
+    if by <= 1 {
+        return Ok(Some(wanted));
+    }
+    let depth = gdb.mi(format!("-stack-info-depth {}", wanted + 1)).await;
+    let last = depth.ok().and_then(|it| it.number::<u32>("depth"));
+    let last = last.and_then(|it| it.checked_sub(1));
+    Ok(last.filter(|last| *last > level).or(Some(wanted)))
 }
 
 /// Answers with the selected frame.
