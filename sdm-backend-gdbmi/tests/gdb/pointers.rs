@@ -133,6 +133,23 @@ fn fortran_pointers_evaluate_to_their_targets() {
 }
 
 #[test]
+fn type_of_variable_named_as_intrinsic_is_shown() {
+    let Some((mut harness, _)) = with_pointers(at(1, "i == 1")) else {
+        return;
+    };
+    for full in [false, true] {
+        let expression = "rank".to_owned();
+        let kind = Reply::Text("type = integer(kind=4)".to_owned());
+        assert_eq!(harness.ask(Command::TypeOf { expression, full }), Ok(kind));
+    }
+    let expression = "nosuch".to_owned();
+    let full = false;
+    let failure = harness.ask(Command::TypeOf { expression, full });
+    let failure = failure.expect_err("there is no such variable");
+    assert_eq!(failure.text, "No symbol \"nosuch\" in current context.");
+}
+
+#[test]
 fn assignment_to_fortran_pointer_changes_its_target() {
     let Some((mut harness, _)) = with_pointers(at(1, "i == 1")) else {
         return;

@@ -7,6 +7,9 @@ use crate::gdb::Gdb;
 use crate::text::base_name;
 use crate::text::console_line;
 
+/// The convenience variable for a value whose type is asked for.
+const TYPED: &str = "$_sdm_typed";
+
 /// Parses a line of `list`: its number, a tab, the text. `None` for another line.
 fn listed(line: &str) -> Option<(u32, &str)> {
     let (number, text) = line.split_once('\t')?;
@@ -50,11 +53,29 @@ pub(crate) async fn list(gdb: &Gdb, what: &str) -> Result<Reply, Failure> {
 pub(crate) async fn type_of(gdb: &Gdb, expression: &str, full: bool) -> Result<Reply, Failure> {
     let word = if full { "ptype" } else { "whatis" };
     let expression = super::history::own(gdb, expression)?;
-    let expression = super::pointers::plain(gdb, &expression).await;
-    let line = console_line(&format!("{word} {expression}"));
-    let (result, printed) = gdb.send(line).capture().printed().await;
-    result?;
-    Ok(Reply::Text(printed.trim_end().to_owned()))
+    let plain = super::pointers::plain(gdb, &expression).await;
+    let ask = async |expression: &str| {
+        let line = console_line(&format!("{word} {expression}"));
+        let (result, printed) = gdb.send(line).capture().printed().await;
+        result.map(|_| Reply::Text(printed.trim_end().to_owned()))
+    };
+    let failure = match ask(&plain).await {
+        Err(failure) if failure.code == FailureCode::Gdb => failure,
+        answer => return answer,
+    };
+    // gdb takes some names of Fortran for its own words (`rank`). SDM's functions give their values, but gdb does not
+    // call a function to find a type.
+    let valued = match super::pointers::valued(gdb, "", &expression).await {
+        Ok(valued) if valued != expression => valued,
+        _ => return Err(failure),
+    };
+    let kept = gdb
+        .mi(console_line(&format!("set {TYPED} = {valued}")))
+        .await;
+    match kept.is_ok() {
+        true => ask(TYPED).await.map_err(|_| failure),
+        false => Err(failure),
+    }
 }
 
 pub(crate) async fn libraries(gdb: &Gdb) -> Result<Reply, Failure> {
