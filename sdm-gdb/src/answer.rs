@@ -28,7 +28,7 @@ impl Answer {
         self.token
     }
 
-    /// Captures gdb's console output until the answer, for [`Answer::printed`].
+    /// Captures gdb's console output without its warnings until the answer, for [`Answer::printed`].
     pub(super) fn capture(self) -> Self {
         if let Some(pending) = self.gdb.edit().commands.pending.get_mut(&self.token) {
             pending.printed = Some(CapturedOutput::default());
@@ -36,9 +36,18 @@ impl Answer {
         self
     }
 
-    /// Like [`Answer::capture`], for a command that starts a shell: the shell's output is captured too.
-    pub(super) fn capture_lines(self) -> Self {
+    /// Like [`Answer::capture`], with gdb's warnings.
+    pub(super) fn capture_all(self) -> Self {
         let this = self.capture();
+        if let Some(pending) = this.gdb.edit().commands.pending.get_mut(&this.token) {
+            pending.printed.get_or_insert_default().takes_warnings = true;
+        }
+        this
+    }
+
+    /// Like [`Answer::capture_all`], for a command that starts a shell: the shell's output is captured too.
+    pub(super) fn capture_lines(self) -> Self {
+        let this = self.capture_all();
         if let Some(pending) = this.gdb.edit().commands.pending.get_mut(&this.token) {
             let printed = pending.printed.get_or_insert_default();
             printed.takes_lines = true;

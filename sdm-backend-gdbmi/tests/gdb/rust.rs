@@ -103,6 +103,16 @@ fn rust_boxes_and_containers_show_their_contents() {
     // An object of an unknown type stays where it is.
     let call = harness.evaluate("call").unwrap().text;
     assert!(call.contains("{pointer: 0x"), "{call}");
+    // gdb warns of it in front of the value.
+    let expression = "call".to_owned();
+    let format = String::new();
+    let printed = harness.ask(Command::Print { format, expression });
+    let Ok(Reply::Value(printed)) = printed else {
+        panic!("{printed:?}");
+    };
+    for text in [&call, &printed.text] {
+        assert!(text.starts_with("alloc::boxed::Box<"), "{text}");
+    }
     assert_eq!(harness.evaluate("*boxed.0").unwrap().text, "7");
 }
 

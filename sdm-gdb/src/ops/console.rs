@@ -24,15 +24,21 @@ pub(crate) async fn console(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
         return text.map(Reply::Text);
     }
     let valued = pointers::in_line(gdb, &line).await?;
+    // A value may be asked for with more elements than usual.
+    let after = line.rfind("-- output ").map_or(0, |at| at + 3);
+    let value = output(&line[after..]);
+    let is_print = is_print_with_options(&line);
     let (result, printed) = match shell_line(&valued) {
         Some(line) => run_shell(gdb, console_line(&line)).await,
-        None => pass_through(gdb, console_line(&valued)).await,
+        None => pass_through(gdb, console_line(&valued), value.is_some() || is_print).await,
     };
     history::note(gdb, &printed);
     let text = text_of(result, printed)?;
-    // A value may be asked for with more elements than usual.
-    let after = line.rfind("-- output ").map_or(0, |at| at + 3);
-    let expression = match output(&line[after..]) {
+    if is_print {
+        // Its number differs between tasks.
+        return Ok(Reply::Text(history::shown(&text).to_owned()));
+    }
+    let expression = match value {
         Some(expression) if after > 0 || is_harmless(gdb, expression).await => expression,
         _ => return Ok(Reply::Text(text)),
     };
@@ -40,6 +46,13 @@ pub(crate) async fn console(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
     printed.push(&text);
     let followed = in_value(gdb, "", (expression, &valued), printed).await?;
     Ok(Reply::Text(followed.into_text()))
+}
+
+/// True for gdb's `print` with options, which the shell passes on: `print -elements 3 -- name`.
+fn is_print_with_options(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let is_print = matches!(words.next(), Some("print" | "p" | "inspect" | "call"));
+    is_print && words.next().is_some_and(|word| word.starts_with('-'))
 }
 
 /// Executes a GDB/MI command of the user.
@@ -57,7 +70,7 @@ pub(crate) async fn mi(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
         let hint = "use `kill`, `detach` or `quit`";
         return Err(bad("only the session may end gdb").with_hint(hint));
     }
-    let (result, printed) = pass_through(gdb, line.to_owned()).await;
+    let (result, printed) = pass_through(gdb, line.to_owned(), false).await;
     let results = result?;
     let class = if gdb.get().activity.is_executing() {
         "running"
@@ -91,11 +104,20 @@ async fn run_shell(gdb: &Gdb, line: String) -> (Result<Results, Failure>, String
     (result, printed.into_text().trim_end().to_owned())
 }
 
-/// Sends the user's line; returns gdb's answer and its console output.
-async fn pass_through(gdb: &Gdb, line: String) -> (Result<Results, Failure>, String) {
+/// Sends the user's line; returns gdb's answer and its console output, for a value without warnings.
+async fn pass_through(
+    gdb: &Gdb,
+    line: String,
+    is_value: bool,
+) -> (Result<Results, Failure>, String) {
     let asked = gdb.clone();
     gdb.finish(async move {
-        let (result, printed) = asked.send(line).capture().printed().await;
+        let answer = asked.send(line);
+        let answer = match is_value {
+            true => answer.capture(),
+            false => answer.capture_all(),
+        };
+        let (result, printed) = answer.printed().await;
         // The line may have ended the program.
         let ended = {
             let state = asked.get();

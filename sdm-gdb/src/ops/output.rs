@@ -24,7 +24,7 @@ pub(crate) async fn unchecked(
 pub(super) async fn of_line(gdb: &Gdb, line: String) -> Result<String, Failure> {
     let asked = gdb.clone();
     gdb.finish(async move {
-        let (result, printed) = asked.send(line).capture().printed().await;
+        let (result, printed) = asked.send(line).capture_all().printed().await;
         text_of(result, printed.into_text())
     })
     .await

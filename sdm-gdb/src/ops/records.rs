@@ -392,7 +392,10 @@ fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
         .values_mut()
         .filter_map(|p| p.printed.as_mut())
     {
-        printed.push(text);
+        let is_warning = kind == StreamKind::Log && text.starts_with("warning: ");
+        if !is_warning || printed.takes_warnings {
+            printed.push(text);
+        }
     }
 }
 

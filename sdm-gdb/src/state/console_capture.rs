@@ -16,6 +16,8 @@ pub(crate) struct CapturedOutput {
     hash: Option<Box<Xxh3Default>>,
     /// True if lines that are not MI are output too: those of a shell that gdb has started.
     pub(crate) takes_lines: bool,
+    /// True if gdb's warnings are output too. They stand in front of values, which tasks compare.
+    pub(crate) takes_warnings: bool,
 }
 
 impl CapturedOutput {

@@ -133,6 +133,21 @@ fn info_and_list_answers_are_merged_over_ranks() {
     done.expect("print leave", "ranks 0-1 (2): 0\n");
 }
 
+/// The numbers of gdb's history differ between ranks.
+#[test]
+fn values_printed_with_options_have_no_number() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let lines = ["[1] print 1", "print -elements 3 -- 5 + 1", "print $"];
+    let done = Sdm::run(&place, 2)
+        .lines(&lines)
+        .program(&work, &[])
+        .finish()
+        .code(0);
+    done.expect(lines[1], "ranks 0-1 (2): 6\n");
+    done.expect(lines[2], "ranks 0-1 (2): 6\n");
+}
+
 #[test]
 fn types_and_registers_are_shown() {
     let place = Place::new();
