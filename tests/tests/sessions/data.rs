@@ -400,6 +400,16 @@ fn stats_refuses_and_names_values_that_are_no_numbers() {
         let refused = format!("stats: `{expression}` has no numeric value on ranks 0-1 (2)\n");
         done.expect_part(line, &refused);
     }
+    let parts = "  ask for its parts: `$_creal(phase._M_value)`, and `$_cimag` likewise\n";
+    run(&["stats phase".into()], 123).expect_part("stats phase", parts);
+    let wide = "stats beyond";
+    let note = "  integers of more than 64 bits are not counted; `compare` and `outliers` show them exactly\n";
+    run(&[wide.into()], 123).expect_part(wide, note);
+    let real = run(&["stats $_creal(phase._M_value)".into()], 0);
+    assert!(
+        real.out.contains("\n  min     1 on ranks 0-1 (2)\n"),
+        "{real}"
+    );
     for expression in ["flags", "phase"] {
         let refused = format!(": `{expression}` has no numeric value\n");
         for line in [

@@ -2,7 +2,7 @@
 
 use sdm_debug::Reply;
 use sdm_debug::quotes::bare;
-use sdm_debug::rules::{NumberArray, is_address};
+use sdm_debug::rules::{NumberArray, is_address, parse_number};
 use sdm_idset::IdSet;
 use sdm_view::compare::{self, NumericPart, grouped};
 
@@ -15,6 +15,9 @@ use crate::shell::invocation::Invocation;
 const TRIES_MAX: usize = 8;
 /// The elements of a pointer that are named, as its length is unknown.
 const FIRST_TEN: &str = "[0:9]";
+/// Advice for an integer that is not counted, as a sum of such may be beyond any type.
+const WIDE: &str =
+    "integers of more than 64 bits are not counted; `compare` and `outliers` show them exactly";
 
 /// A hint with an expression that has the numbers of this answer to another one. Empty if no such expression is known.
 pub(in crate::shell) async fn advice(
@@ -28,10 +31,29 @@ pub(in crate::shell) async fn advice(
         Some((tasks, Reply::Text(text))) => (tasks, text),
         _ => return String::new(),
     };
+    let digits = bare(text.trim()).trim_start_matches('-');
+    if digits.len() > 1 && digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return WIDE.to_owned();
+    }
+    if let Some(part) = real_part(expression, bare(text.trim())) {
+        return format!("ask for its parts: `{part}`, and `$_cimag` likewise");
+    }
     let part = numbers_in(session, said, (tasks, expression), text).await;
     part.map_or_else(String::new, |part| {
         format!("ask for a part with numbers, as `{part}`")
     })
+}
+
+/// The expression for the real part of a complex number of C or C++; `None` for another value.
+fn real_part(expression: &str, text: &str) -> Option<String> {
+    let (number, member) = match text.strip_prefix("{_M_value = ") {
+        Some(rest) => (rest.strip_suffix('}')?, "._M_value"),
+        None => (text, ""),
+    };
+    let (real, imaginary) = number.split_once(" + ")?;
+    parse_number(real)?;
+    parse_number(imaginary.strip_suffix('i')?)?;
+    Some(format!("$_creal({}{member})", grouped(expression)))
 }
 
 /// Note that the target of a value that is equal on these ranks was not compared; `None` without an address.
@@ -134,4 +156,24 @@ async fn tried(
         }
     }
     structure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn real_part_of_complex_number_is_named() {
+        let check = |expression, text, expect: Option<&str>| {
+            assert_eq!(real_part(expression, text).as_deref(), expect, "{text}");
+        };
+        check("z", "1 + -2.5i", Some("$_creal(z)"));
+        check("*z", "1 + nan(0x8)i", Some("$_creal((*z))"));
+        let member = Some("$_creal(cell.z._M_value)");
+        check("cell.z", "{_M_value = 1.5 + 0i}", member);
+        check("cell.z", "{_M_value = 1.5}", None);
+        check("z", "1 + 2", None);
+        check("z", "{1 + 2i, 3 + 4i}", None);
+        check("z", "\"1 + 2i\"", None);
+    }
 }
