@@ -450,3 +450,19 @@ fn watchpoint_without_a_value_is_refused_or_reported() {
     let text = "`fleeting` is optimized out here, so it cannot be watched";
     assert_eq!((refused.code, &*refused.text), (FailureCode::Gdb, text));
 }
+
+#[test]
+fn gdb_survives_variables_with_undefined_bounds() {
+    let at = break_spec(1, "lengths.f90:35");
+    let Some((mut harness, _)) = in_fortran(Harness::new(), "lengths", at) else {
+        return;
+    };
+    let Ok(Reply::Variables(locals)) = harness.ask(Command::Locals) else {
+        panic!("no locals");
+    };
+    let whole = locals.iter().find(|local| local.name == "it");
+    let value = &whole.expect("it is a local variable").value;
+    assert!(value.text.starts_with("( many = (1, 2, "), "{value:?}");
+    assert!(value.cut.is_some(), "{value:?}");
+    assert_eq!(harness.evaluate("it%many(300)").unwrap().text, "300");
+}

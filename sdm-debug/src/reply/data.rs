@@ -7,6 +7,9 @@ use super::{BreakpointPlace, Value};
 
 /// Maximum number of bytes of memory that one command reads or writes.
 pub const MEMORY_BYTES_MAX: u32 = 1 << 20;
+/// Maximum number of bytes of a value that gdb reads. An array of Fortran that is not allocated yet can have any size,
+/// and gdb aborts where it gets no memory for that many bytes.
+pub const VALUE_BYTES_MAX: u32 = 1 << 28;
 
 /// A breakpoint, watchpoint or catchpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -91,7 +91,7 @@ fn handle_result(gdb: &Gdb, token: u64, class: ResultClass, results: Results) {
 fn hint_for(text: &str) -> &'static str {
     match wording(text) {
         Some(Wording::ValueTooLarge) => {
-            "before its declaration is executed, an array of variable size has none: `next`; `print a[0]@100`, in Fortran `a(1:100)`, reads a part; `set max-value-size unlimited` lifts the limit"
+            "before its declaration is executed, an array of variable size has none: `next`; `print a[0]@100`, in Fortran `a(1:100)`, reads a part; `set max-value-size 100000000` moves the limit"
         }
         Some(Wording::UnknownRows) => {
             "gdb does not know the length of a row: cast the array, as in ((double (*)[3]) a)[1][2]"

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use sdm_debug::quotes::{bare, is_left_out, referred};
-use sdm_debug::reply::{BY_TEXT, MEMORY_BYTES_MAX, Value};
+use sdm_debug::reply::{BY_TEXT, MEMORY_BYTES_MAX, VALUE_BYTES_MAX, Value};
 use sdm_debug::{Failure, FailureCode, Reply};
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -117,7 +117,7 @@ async fn as_printed(
     };
     let valued = pointers::valued(gdb, "", expression).await.ok()?;
     let line = format!(
-        "{follow}with max-value-size unlimited -- with print elements {elements} -- output {valued}"
+        "{follow}with max-value-size {VALUE_BYTES_MAX} -- with print elements {elements} -- output {valued}"
     );
     let asked = gdb.send_within(console_line(&line), wait).capture();
     let (result, printed) = asked.printed().await;

@@ -9,6 +9,7 @@ mod indices;
 
 use sdm_debug::Command;
 use sdm_debug::quotes::outside_quotes;
+use sdm_debug::reply::VALUE_BYTES_MAX;
 
 use indices::Indices;
 pub(super) use indices::SliceError;
@@ -169,7 +170,7 @@ impl Slices {
     ) -> Result<Vec<Command>, SliceError> {
         let command = |question: String| Command::Console {
             line: format!(
-                "with max-value-size unlimited -- with print elements unlimited -- with print repeats unlimited -- output{format} {question}"
+                "with max-value-size {VALUE_BYTES_MAX} -- with print elements unlimited -- with print repeats unlimited -- output{format} {question}"
             ),
         };
         let mut commands = Vec::new();

@@ -229,7 +229,7 @@ pub(super) fn comparison(page: &Page<'_>, found: &Comparison) -> Vec<String> {
     }
     if found.cut {
         lines.push(
-            "  (truncated: `gdb set print elements 0` and `gdb set max-value-size unlimited` show more)"
+            "  (truncated: `gdb set print elements 0` and `gdb set max-value-size 100000000` show more)"
                 .to_owned(),
         );
     }

@@ -1,7 +1,7 @@
 //! Compares full values. gdb cuts long values at the same length in all classes, which can hide a difference.
 
 use sdm_debug::calls::is_harmless;
-use sdm_debug::reply::Value;
+use sdm_debug::reply::{VALUE_BYTES_MAX, Value};
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
 use sdm_view::compare::{self, Comparison};
@@ -80,7 +80,7 @@ async fn whole_value(
     let mut texts = Vec::new();
     for piece in pieces {
         let line = format!(
-            "with max-value-size unlimited -- with print elements unlimited -- output {piece}"
+            "with max-value-size {VALUE_BYTES_MAX} -- with print elements unlimited -- output {piece}"
         );
         texts.push(ask::printed(session, said.line, one, line).await?);
     }
