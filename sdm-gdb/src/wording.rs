@@ -26,10 +26,12 @@ pub(crate) enum Wording {
     NoSuchPlace,
     /// The outermost frame cannot be left.
     Outermost,
+    /// A function that gdb has called did not return, and gdb has put the program back where it was before the call.
+    ContextRestored,
 }
 
 /// The meaning of an error, a part of its text, and the first and last major version of gdb known to print it.
-const WORDINGS: [(Wording, &str, u32, u32); 13] = [
+const WORDINGS: [(Wording, &str, u32, u32); 14] = [
     (Wording::Aborted, "Command aborted.", 7, 18),
     (
         Wording::WriteFailed,
@@ -64,6 +66,7 @@ const WORDINGS: [(Wording, &str, u32, u32); 13] = [
         7,
         18,
     ),
+    (Wording::ContextRestored, "has restored the", 7, 18),
 ];
 
 /// The meaning of an error text; `None` if it is not known.
@@ -166,6 +169,12 @@ mod tests {
             "Function \"nowhere\" not defined in \"halo.c\".",
         ] {
             check(text, Some(Wording::NoSuchPlace));
+        }
+        for text in [
+            "The program being debugged was signaled while in a function called from GDB.\nGDB has restored the context to what it was before the call.",
+            "GDB blocked this call in order\nto prevent the program from being terminated, and has restored the\ncontext to its original state before the call.",
+        ] {
+            check(text, Some(Wording::ContextRestored));
         }
         check("No symbol \"x\" in current context.", None);
     }

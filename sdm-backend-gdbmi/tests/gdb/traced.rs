@@ -1,6 +1,6 @@
 //! Breakpoints whose commands resume the task, at a place where it stops for another reason.
 
-use sdm_debug::command::{BreakSpec, StepKind, WatchKind, WatchSpec};
+use sdm_debug::command::{BreakSpec, FrameSelect, StepKind, WatchKind, WatchSpec};
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, Event, Reply};
 
@@ -313,6 +313,33 @@ fn step_is_completed_despite_traces_in_called_functions() {
         (stop.reason, printed(&mut harness)),
         (StopReason::AtMain, vec![3])
     );
+}
+
+/// gdb puts the program back where it was before the call, and the program does not continue, also if a handler of its
+/// own takes the signal.
+#[test]
+fn called_function_that_receives_a_signal_leaves_the_program_in_place() {
+    let mut harness = Harness::new();
+    let program = harness.compile("traced", &[]);
+    let mut stop = harness.start(&program, &[]);
+    harness.break_at(1, "fault").unwrap();
+    for function in ["main", "fault"] {
+        assert_eq!(place(&stop).0, function);
+        let expression = "((int (*)(int)) raise)(11)".to_owned();
+        let failure = harness.ask(Command::Call { expression }).unwrap_err();
+        assert!(
+            failure.text.contains("GDB has restored the context"),
+            "{failure}"
+        );
+        let Ok(Reply::Frame(view)) = harness.ask(Command::SelectFrame(FrameSelect::Current)) else {
+            panic!("no frame");
+        };
+        assert_eq!(view.frame.function, function);
+        assert_eq!(harness.evaluate("faults").unwrap().text, "0");
+        let is_stop = |event: &Event| matches!(event, Event::Stopped(_));
+        assert!(!harness.events.iter().any(|(_, event)| is_stop(event)));
+        stop = stopped(harness.run_on());
+    }
 }
 
 /// If nothing follows the call in its line, the program returns to the next line.

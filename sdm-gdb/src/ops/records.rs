@@ -74,6 +74,10 @@ fn handle_result(gdb: &Gdb, token: u64, class: ResultClass, results: Results) {
             } else {
                 text
             };
+            // The program is no longer where this function has stopped.
+            if wording(text) == Some(Wording::ContextRestored) {
+                gdb.edit().stops.pop_back();
+            }
             let failure = super::registers::meaning(gdb, text)
                 .unwrap_or_else(|| Failure::new(FailureCode::Gdb, text).with_hint(hint_for(text)));
             fail_run(gdb, token, &failure);
@@ -188,10 +192,11 @@ fn handle_thread_stopped(gdb: &Gdb, results: Results) {
 }
 
 fn handle_stopped(gdb: &Gdb, results: Results) {
-    let other_ended = {
+    let (in_call, other_ended) = {
         let mut state = gdb.edit();
+        let in_call = !state.activity.is_executing();
         state.activity.end_executing();
-        state.processes.take_other_end()
+        (in_call, state.processes.take_other_end())
     };
     // gdb lists the signals passed since the last stop first. Only the last reason is that of this stop.
     match last_text(&results, "reason") {
@@ -251,6 +256,7 @@ fn handle_stopped(gdb: &Gdb, results: Results) {
                     owner,
                     scope,
                     met,
+                    in_call,
                     signal_sent,
                     other_ended: false,
                 });

@@ -329,7 +329,7 @@ fn judge_signal(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict 
         // A signal of the driver that arrived after another stop.
         _ if sent => Verdict::GoOn,
         _ if name == "?" => Verdict::UnnamedSignal,
-        _ if is_left_to_program(gdb, name) => Verdict::GoOn,
+        _ if !stop.in_call && is_left_to_program(gdb, name) => Verdict::GoOn,
         _ => {
             let meaning = last_text(record, "signal-meaning").unwrap_or_default();
             Verdict::Report(StopReason::Signal {

@@ -95,6 +95,8 @@ pub(super) struct StopRecord {
     pub(super) scope: Option<StopReason>,
     /// All breakpoints that were hit.
     pub(super) met: Vec<Met>,
+    /// True for a stop in a function that gdb has called.
+    pub(super) in_call: bool,
     /// True for a stop by a signal that the driver has sent. It is recorded at once: a stop is not examined if the user
     /// has resumed the program since.
     pub(super) signal_sent: bool,
