@@ -291,3 +291,30 @@ fn fortran_values_are_printed_or_refused_if_gdb_misreads_them() {
         ("back(1:3)", "(100, 80, 60)"),
     ]);
 }
+
+#[test]
+fn type_behind_a_reference_to_a_pointer_is_shown() {
+    let mut harness = Harness::new();
+    let program = harness.compile_cxx("sorts");
+    harness.start(&program, &[]);
+    harness.break_at(1, "look").unwrap();
+    stopped(harness.run_on());
+    harness
+        .ask(Command::SelectFrame(FrameSelect::Move(1)))
+        .unwrap();
+    for (expression, kind) in [
+        ("holder.kept->id", Ok("type = int")),
+        ("holder.kept->nosuch", Err(())),
+    ] {
+        let expression = expression.to_owned();
+        let full = false;
+        let found = harness.ask(Command::TypeOf { expression, full });
+        let expect = kind.map(|kind| Reply::Text(kind.to_owned()));
+        assert_eq!(found.map_err(|_| ()), expect);
+    }
+    // Nothing is called or assigned to find a type.
+    let expression = "holder.kept->id = pick(number).id".to_owned();
+    let full = false;
+    let _ = harness.ask(Command::TypeOf { expression, full });
+    harness.check(&[("number", "5"), ("holder.kept->id", "1")]);
+}

@@ -64,9 +64,10 @@ pub(crate) async fn type_of(gdb: &Gdb, expression: &str, full: bool) -> Result<R
         answer => return answer,
     };
     // gdb takes some names of Fortran for its own words (`rank`). SDM's functions give their values, but gdb does not
-    // call a function to find a type.
+    // call a function to find a type. Nor does it read memory, so that it does not follow a reference to a pointer.
+    let is_harmless = super::strides::is_harmless(gdb, &expression).await;
     let valued = match super::pointers::valued(gdb, "", &expression).await {
-        Ok(valued) if valued != expression => valued,
+        Ok(valued) if is_harmless || valued != expression => valued,
         _ => return Err(failure),
     };
     let kept = gdb
