@@ -23,6 +23,8 @@ const INSTALLERS: [&str; 9] = [
     "sigset",
     "sigvec",
 ];
+/// Libraries that install handlers for the signals of a terminal only. MPICH loads libbsd through a plugin of hwloc.
+const FOR_TERMINALS: [&str; 4] = ["libbsd.so", "libncurses", "libreadline.so", "libtinfo.so"];
 /// Maximum number of files of a process that are examined.
 const FILES_MAX: usize = 1024;
 
@@ -37,7 +39,8 @@ pub fn may_have_own_handlers(process: &Process, rules: &FoldRules) -> bool {
     let paths: BTreeSet<_> = code.filter_map(|mapping| mapping.file()).collect();
     let mut own = paths.into_iter().filter(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        !rules.is_runtime_module(&name)
+        let is_for_terminals = FOR_TERMINALS.iter().any(|it| name.starts_with(it));
+        !is_for_terminals && !rules.is_runtime_module(&name)
     });
     let mut files = own.by_ref().take(FILES_MAX);
     let is_found = files.any(|path| installs(&process.inside(path)));
