@@ -122,7 +122,7 @@ pub fn misfit(linked: &Linked, launcher: &dyn Launcher, options: &[OsString]) ->
     };
     let launcher = launcher.describe();
     Some(format!(
-        "the program is linked with {mpi}, whose ranks find each other by {by}: under {launcher} each process would be rank 0 of 1; use --launcher {fits}"
+        "linked with {mpi}, whose ranks find each other by {by}: under {launcher} each process would be rank 0 of 1; use --launcher {fits}"
     ))
 }
 
@@ -216,7 +216,7 @@ mod tests {
         let text = check(of_open, &hydra, &[], false);
         assert_eq!(
             text,
-            "the program is linked with Open MPI, whose ranks find each other by a PMIx server: under /b/mpiexec (Hydra 4.0.2) each process would be rank 0 of 1; use --launcher mpirun"
+            "linked with Open MPI, whose ranks find each other by a PMIx server: under /b/mpiexec (Hydra 4.0.2) each process would be rank 0 of 1; use --launcher mpirun"
         );
         assert!(check(of_mpich, &open, &[], false).ends_with("use --launcher mpiexec"));
         check(of_mpich, &Local, &[], false);
