@@ -46,7 +46,8 @@ impl Compiler {
                 Ok((found, is)) if is == family => return Ok(found),
                 Ok((other, is)) => {
                     let compiler = printable_name(&other.program);
-                    why.push(format!("{compiler} compiles for {}", is.name()));
+                    let is = is.name();
+                    why.push(format!("{compiler} compiles for {is}"));
                 }
                 Err(error) => why.push(error.to_string()),
             }
