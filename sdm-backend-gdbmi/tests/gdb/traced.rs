@@ -318,7 +318,7 @@ fn step_is_completed_despite_traces_in_called_functions() {
 /// gdb puts the program back where it was before the call, and the program does not continue, also if a handler of its
 /// own takes the signal.
 #[test]
-fn called_function_that_receives_a_signal_leaves_the_program_in_place() {
+fn signal_in_a_called_function_leaves_the_rank_in_place() {
     let mut harness = Harness::new();
     let program = harness.compile("traced", &[]);
     let mut stop = harness.start(&program, &[]);
