@@ -2,6 +2,8 @@
 //!
 //! UCX's part of a send has its connection to the receiver. MPICH has a table with the connection to each rank of the job.
 
+use sdm_mpi::MPICH_KIND;
+
 use super::receives::{CONTEXT, OF_ONE_TAG, RANK, RANKS, Receives, UCX_BYTES, is_to_come};
 use super::{Piece, WORD, WORLD, only};
 use crate::mpi::{Direction, Message};
@@ -15,8 +17,8 @@ const NUMBER: usize = 152;
 const TABLE_COUNT: usize = 8;
 const TABLE: usize = 16;
 const ENTRY_BYTES: usize = 2 * WORD;
-/// Position and mask of the kind in a handle, in bits, and the kind of datatypes.
-const KIND: (u32, u32) = (26, 0xf);
+/// Mask of the kind in a handle, and the kind of datatypes.
+const KIND_MASK: u32 = 0xf;
 const DATATYPE: u32 = 3;
 
 impl Receives<'_> {
@@ -81,7 +83,8 @@ impl Receives<'_> {
         let found = words.windows(2).filter_map(|pair| {
             let (handle, to) = (pair[1] & u64::from(u32::MAX), pair[1] >> 32);
             let handle = u32::try_from(handle).ok()?;
-            let is_it = handle >> (KIND.0 + 4) != 0 && (handle >> KIND.0) & KIND.1 == DATATYPE;
+            let is_it =
+                handle >> (MPICH_KIND + 4) != 0 && (handle >> MPICH_KIND) & KIND_MASK == DATATYPE;
             let to = usize::try_from(to).ok().filter(|_| is_it && pair[0] != 0)?;
             Some((to, self.peer(context, to)?))
         });
