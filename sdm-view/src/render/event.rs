@@ -201,8 +201,9 @@ fn source_line(stop: &Stop) -> Option<String> {
 ///
 /// The line is `Abort(CODE) on node 0 (rank 1 in comm 0): Fatal error in internal_Send: Invalid rank, error stack:`.
 #[must_use]
-pub fn fatal_error_of_mpich(line: &str) -> Option<String> {
-    let (code, rest) = line.strip_prefix("Abort(")?.split_once(')')?;
+pub fn fatal_error_of_mpich(line: &[u8]) -> Option<String> {
+    let line = str::from_utf8(line.strip_prefix(b"Abort(")?).ok()?;
+    let (code, rest) = line.split_once(')')?;
     let (_, call) = rest.split_once(": Fatal error in ")?;
     let (call, _) = call.split_once(':')?;
     let name = call
@@ -221,7 +222,10 @@ mod tests {
 
     #[test]
     fn fatal_errors_that_mpich_prints_are_named() {
-        let check = |line: &str, expect| assert_eq!(fatal_error_of_mpich(line).as_deref(), expect);
+        let check = |line: &str, expect| {
+            let found = fatal_error_of_mpich(line.as_bytes());
+            assert_eq!(found.as_deref(), expect);
+        };
         check(
             "Abort(604119054) on node 0 (rank 0 in comm 0): Fatal error in internal_Recv: Message truncated, error stack:",
             Some("MPI_ERR_TRUNCATE (message truncated), in MPI_Recv"),

@@ -260,10 +260,9 @@ impl Output {
 
     fn line(&mut self, now: Instant, tasks: &IdSet, stream: Stream, line: &[u8], complete: bool) {
         self.since.get_or_insert(now);
-        let text = str::from_utf8(line)
-            .ok()
-            .filter(|_| stream == Stream::Stderr);
-        if let Some(error) = text.and_then(sdm_view::render::fatal_error_of_mpich) {
+        if stream == Stream::Stderr
+            && let Some(error) = sdm_view::render::fatal_error_of_mpich(line)
+        {
             let (by, known) = self
                 .fatal
                 .get_or_insert_with(|| (IdSet::new(), error.clone()));
