@@ -7,7 +7,7 @@ use sdm_debug::command::{BacktraceSpec, CoreSpec, FrameSelect, StepKind, ValueFo
 use sdm_debug::reply::{MemoryBlock, SignalView, SourceText, StopReason};
 use sdm_debug::{Command, FailureCode, Reply, TaskState};
 
-use crate::harness::{Harness, break_spec, code, in_fortran, place, stopped};
+use crate::harness::{Harness, break_spec, code, in_fortran, place, start_in_caller, stopped};
 
 fn at(location: &str) -> String {
     location.to_owned()
@@ -381,12 +381,7 @@ fn core_file_is_opened_and_inspected() {
 fn optimized_out_variables_are_listed() {
     let mut harness = Harness::new();
     let program = harness.compile("optimizer", &["-O2"]);
-    harness.start(&program, &[]);
-    harness.break_at(1, "look").unwrap();
-    stopped(harness.run_on());
-    harness
-        .ask(Command::SelectFrame(FrameSelect::Move(1)))
-        .unwrap();
+    start_in_caller(&mut harness, &program, "look");
     for (command, line, parts) in [
         (
             Command::Locals,

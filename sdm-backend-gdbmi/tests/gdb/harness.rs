@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sdm_backend_gdbmi::{GdbBackend, GdbConfig};
 use sdm_child::{Completion, StartConfig};
 use sdm_core::CommandId;
-use sdm_debug::command::{BreakSpec, StartSpec, StopAt};
+use sdm_debug::command::{BreakSpec, FrameSelect, StartSpec, StopAt};
 use sdm_debug::event::Stream;
 use sdm_debug::reply::{Stop, StopReason, Value};
 use sdm_debug::{
@@ -429,6 +429,15 @@ pub(crate) fn spec(program: &Path, args: &[&str]) -> StartSpec {
         stop: StopAt::Main,
         ..StartSpec::default()
     }
+}
+
+/// Starts a program, runs it up to a function, and selects the frame that has called it.
+pub(crate) fn start_in_caller(harness: &mut Harness, program: &Path, function: &str) {
+    harness.start(program, &[]);
+    harness.break_at(1, function).unwrap();
+    stopped(harness.run_on());
+    let up = FrameSelect::Move(1);
+    harness.ask(Command::SelectFrame(up)).unwrap();
 }
 
 /// A Fortran fixture that has stopped at this breakpoint; `None` without a compiler for it.

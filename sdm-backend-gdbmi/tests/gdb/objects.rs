@@ -3,7 +3,7 @@
 use sdm_debug::reply::VarObject;
 use sdm_debug::{Command, FailureCode, Reply};
 
-use crate::harness::{Answer, Harness, code, stopped};
+use crate::harness::{Answer, Harness, code, start_in_caller, stopped};
 
 fn object(answer: Answer) -> VarObject {
     match answer {
@@ -92,11 +92,7 @@ fn variable_object_is_assigned_and_deleted() {
 fn containers_are_shown_as_their_elements() {
     let mut harness = Harness::new();
     let program = harness.compile_cxx("containers");
-    harness.start(&program, &[]);
-    harness.break_at(1, "thrown").unwrap();
-    stopped(harness.run_on());
-    let up = sdm_debug::command::FrameSelect::Move(1);
-    harness.ask(Command::SelectFrame(up)).unwrap();
+    start_in_caller(&mut harness, &program, "thrown");
     let numbers = harness.evaluate("numbers").unwrap().text;
     assert!(numbers.ends_with("= {1, 2, 3}"), "{numbers}");
     let create = Command::VarCreate {

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::Command as Process;
 
-use sdm_debug::command::{BreakSpec, FrameSelect, WatchKind, WatchSpec};
+use sdm_debug::command::{BreakSpec, WatchKind, WatchSpec};
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, Reply};
 
-use crate::harness::{Harness, stopped};
+use crate::harness::{Harness, start_in_caller, stopped};
 
 /// Names of variables in `main` of `boxes.rs`, with the ends of their values.
 const VALUES: [(&str, &str); 21] = [
@@ -69,11 +69,7 @@ fn rust_boxes_and_containers_show_their_contents() {
     let Some(program) = compiled(&harness) else {
         return;
     };
-    harness.start(&program, &[]);
-    harness.break_at(1, "boxes::look").unwrap();
-    stopped(harness.run_on());
-    let up = FrameSelect::Move(1);
-    harness.ask(Command::SelectFrame(up)).unwrap();
+    start_in_caller(&mut harness, &program, "boxes::look");
     let Ok(Reply::Variables(locals)) = harness.ask(Command::Locals) else {
         panic!("no locals");
     };

@@ -5,7 +5,7 @@ use sdm_debug::quotes::bare;
 use sdm_debug::reply::{StopReason, Value};
 use sdm_debug::{Command, Reply};
 
-use crate::harness::{Harness, in_fortran, stopped};
+use crate::harness::{Harness, in_fortran, start_in_caller, stopped};
 
 /// Placeholder for a value that differs from run to run.
 const ANY: &str = "*";
@@ -296,12 +296,7 @@ fn fortran_values_are_printed_or_refused_if_gdb_misreads_them() {
 fn type_behind_a_reference_to_a_pointer_is_shown() {
     let mut harness = Harness::new();
     let program = harness.compile_cxx("sorts");
-    harness.start(&program, &[]);
-    harness.break_at(1, "look").unwrap();
-    stopped(harness.run_on());
-    harness
-        .ask(Command::SelectFrame(FrameSelect::Move(1)))
-        .unwrap();
+    start_in_caller(&mut harness, &program, "look");
     for (expression, kind) in [
         ("holder.kept->id", Ok("type = int")),
         ("holder.kept->nosuch", Err(())),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sdm_tests::late::Beside;
 use sdm_tests::parts;
 use sdm_tests::place::Place;
 use sdm_tests::processes;
@@ -126,17 +127,6 @@ fn job_outlives_many_tools_and_keeps_its_exit_code() {
     assert_eq!(job.end(), Some(3));
 }
 
-/// Ends with the test, whatever its end.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        // It is ours and runs until now.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Kills each keeper process of a connection until `is_over`, and returns how many.
 fn kill_keepers(is_over: &AtomicBool) -> usize {
     let mut killed = 0;
@@ -160,12 +150,8 @@ fn tools_refused_by_a_slow_server_get_through_later() {
     };
     let place = Place::new();
     let job = Job::start(&mpi, &place);
-    let busy = || {
-        Command::new("sh")
-            .args(["-c", "while :; do :; done"])
-            .spawn()
-    };
-    let _busy: Vec<Ended> = (0..4).map(|_| Ended(busy().expect("sh"))).collect();
+    let busy = || Beside::start(Command::new("sh").args(["-c", "while :; do :; done"]));
+    let _busy: Vec<Beside> = (0..4).map(|_| busy()).collect();
     let mut renice = Command::new("renice");
     renice.args(["-n", "19", "-p", &job.pid().to_string()]);
     assert!(renice.output().expect("renice runs").status.success());
