@@ -26,6 +26,7 @@ use sdm_inspect::resources;
 use sdm_inspect::return_counter::{Arrival, Noted};
 use sdm_inspect::snapshot::LOCK_BYTES;
 use sdm_inspect::traffic;
+use sdm_mpi::symbols::LIBRARY_PREFIX;
 use sdm_system::fd_server::FdServer;
 use sdm_system::files::NewFile;
 use sdm_system::launcher_env::Identity;
@@ -36,9 +37,6 @@ use sdm_gdb::{Host, KernelThread, NewCore};
 
 use crate::sources::Sources;
 use sdm_child::{is_loaded, program_of};
-
-/// Prefix of the names of MPI libraries.
-const MPI_LIBRARY: &[u8] = b"libmpi";
 
 /// A core file on this host.
 struct LocalCore {
@@ -309,7 +307,10 @@ impl Host for LocalHost {
     fn has_mpi(&self, pid: i32) -> bool {
         let maps = proc::of(pid).maps().unwrap_or_default();
         let mut names = maps.iter().filter_map(|it| it.file()?.file_name());
-        names.any(|name| name.as_encoded_bytes().starts_with(MPI_LIBRARY))
+        names.any(|name| {
+            name.as_encoded_bytes()
+                .starts_with(LIBRARY_PREFIX.as_bytes())
+        })
     }
 
     fn launched_as(&self, pid: i32) -> Option<(u32, Option<u32>)> {

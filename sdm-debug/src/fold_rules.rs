@@ -1,6 +1,7 @@
 //! Rules for the frames that belong to a runtime, as patterns of functions and of shared objects. Also the documented
 //! names of a runtime's functions.
 
+use sdm_mpi::symbols;
 use serde::{Deserialize, Serialize};
 
 /// Functions through which programs enter a runtime. Unambiguous names count in any module. Lower-case ones count
@@ -89,49 +90,10 @@ const MODULES: &[&str] = &[
     "libgomp*",
     "libiomp5*",
     "libomp.so*",
-    // MPI, OpenSHMEM and the libraries below them
-    "libmpi.so*",
-    "libmpi_*.so*",
-    "libmpich*",
-    "libmpicxx*",
-    "libmpifort*",
-    "libpmpi*",
-    "liboshmem*",
-    "libopen-rte*",
-    "libopen-pal*",
-    "libprrte*",
-    "libpmix*",
-    "libpmi.so*",
-    "libpmi2.so*",
-    "libompitrace*",
-    "mca_*.so",
-    "libmca_*.so*",
-    "libevent*",
-    "libev.so*",
-    "libhwloc*",
-    "libucp.so*",
-    "libucs.so*",
-    "libucs_*.so*",
-    "libuct.so*",
-    "libuct_*.so*",
-    "libucm.so*",
-    "libucm_*.so*",
-    "libucc.so*",
-    "libucc_*.so*",
-    "libhcoll*",
-    "libsharp*",
-    "libfabric*",
-    "libibverbs*",
-    "librdmacm*",
-    "libmlx*",
-    "libpsm*",
-    "libefa*",
-    "libcxi*",
-    "libxpmem*",
-    "libnuma.so*",
-    "libnl-*",
-    "libmunge*",
-    "libslurm*",
+];
+
+/// More of these, behind [`sdm_mpi::symbols::MODULES`].
+const MORE_MODULES: &[&str] = &[
     // Python: its library with its modules, and packages between a program and the operations for which it waits
     "python3",
     "libpython3*",
@@ -225,7 +187,7 @@ impl Default for FoldRules {
         let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
         Self {
             entries: owned(ENTRIES),
-            modules: owned(MODULES),
+            modules: owned(&[MODULES, &symbols::MODULES, MORE_MODULES].concat()),
             plumbing: owned(PLUMBING),
         }
     }

@@ -5,35 +5,22 @@ use std::path::{Path, PathBuf};
 
 use object::ReadCache;
 pub use sdm_mpi::symbols::Mpi;
+use sdm_mpi::symbols::{LIBRARIES, LIBRARY_PREFIX};
 use sdm_system::files;
 use sdm_text::printable_name;
 
 use crate::libraries::{LibrarySearch, Tree};
 use crate::symbols::{MpiSymbols, symbols_of_static};
 
-/// Prefixes of the file names of MPI libraries, each with its implementation. They show the implementation even if the
-/// library is not on this machine.
-const NAMES: [(&str, Mpi); 10] = [
-    ("libmpi.so.40", Mpi::OpenMpi),
-    ("libmpi.so.20", Mpi::OpenMpi),
-    ("libmpi_mpifh.so", Mpi::OpenMpi),
-    ("libmpi_usempi", Mpi::OpenMpi),
-    ("libmpi_cxx.so", Mpi::OpenMpi),
-    ("libopen-rte.so", Mpi::OpenMpi),
-    ("libmpich", Mpi::Mpich),
-    ("libmpi.so.12", Mpi::Mpich),
-    ("libmpifort.so", Mpi::Mpich),
-    ("libmpicxx.so", Mpi::Mpich),
-];
 /// The text of [`Linked::by`] for a program that contains an MPI implementation itself.
 const IN_ITSELF: &str = "statically";
 /// Name of the library by which a rank reaches a PMIx server.
 const PMIX: &str = "libpmix.so";
 
-/// True if the name of a mapped file is that of an MPI library.
+/// True if the name of a mapped file is that of an MPI library. A mapped file that is no library can begin so too.
 pub(crate) fn is_library(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.starts_with("libmpi") && name.contains(".so")
+    name.starts_with(LIBRARY_PREFIX) && name.contains(".so")
 }
 
 /// True for a program that is statically linked with an MPI implementation.
@@ -110,7 +97,9 @@ impl Linked {
             };
         }
         let known = tree.missing.iter().find_map(|name| {
-            let (_, mpi) = NAMES.iter().find(|(known, _)| name.starts_with(known))?;
+            let (_, mpi) = LIBRARIES
+                .iter()
+                .find(|(known, _)| name.starts_with(known))?;
             let library = printable_name(name);
             let by = format!("judged by the name of the library {library}, which was not found");
             Some((*mpi, by))

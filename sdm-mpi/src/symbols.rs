@@ -74,6 +74,76 @@ pub const MPICH_ERRORS: [&str; 2] = ["MPIR_Err_return_comm", "MPIR_Err_return_wi
 /// Symbols of MPICH. Every MPICH library defines one of them.
 pub const MPICH_VERSIONS: [&str; 2] = ["MPII_Version_string", "MPIR_Version_string"];
 
+/// Prefix of the file names of MPI libraries.
+pub const LIBRARY_PREFIX: &str = "libmpi";
+/// Prefixes of the file names of MPI libraries, each with its implementation. They show the implementation even if the
+/// library is not on this machine.
+pub const LIBRARIES: [(&str, Mpi); 10] = [
+    ("libmpi.so.40", Mpi::OpenMpi),
+    ("libmpi.so.20", Mpi::OpenMpi),
+    ("libmpi_mpifh.so", Mpi::OpenMpi),
+    ("libmpi_usempi", Mpi::OpenMpi),
+    ("libmpi_cxx.so", Mpi::OpenMpi),
+    ("libopen-rte.so", Mpi::OpenMpi),
+    ("libmpich", Mpi::Mpich),
+    ("libmpi.so.12", Mpi::Mpich),
+    ("libmpifort.so", Mpi::Mpich),
+    ("libmpicxx.so", Mpi::Mpich),
+];
+/// Prefixes of the file names of the libraries of MPI itself, in C: those that have the version.
+pub const MAIN_LIBRARIES: [&str; 5] = [
+    "libmpi.so",
+    "libmpich.so",
+    "libmpi_cray",
+    "libmpi_ibm",
+    "libmpi-",
+];
+/// Patterns of the file names of the libraries of MPI and OpenSHMEM, and of those below them: `*` matches any text.
+pub const MODULES: [&str; 42] = [
+    "libmpi.so*",
+    "libmpi_*.so*",
+    "libmpich*",
+    "libmpicxx*",
+    "libmpifort*",
+    "libpmpi*",
+    "liboshmem*",
+    "libopen-rte*",
+    "libopen-pal*",
+    "libprrte*",
+    "libpmix*",
+    "libpmi.so*",
+    "libpmi2.so*",
+    "libompitrace*",
+    "mca_*.so",
+    "libmca_*.so*",
+    "libevent*",
+    "libev.so*",
+    "libhwloc*",
+    "libucp.so*",
+    "libucs.so*",
+    "libucs_*.so*",
+    "libuct.so*",
+    "libuct_*.so*",
+    "libucm.so*",
+    "libucm_*.so*",
+    "libucc.so*",
+    "libucc_*.so*",
+    "libhcoll*",
+    "libsharp*",
+    "libfabric*",
+    "libibverbs*",
+    "librdmacm*",
+    "libmlx*",
+    "libpsm*",
+    "libefa*",
+    "libcxi*",
+    "libxpmem*",
+    "libnuma.so*",
+    "libnl-*",
+    "libmunge*",
+    "libslurm*",
+];
+
 /// True for a file of an MPI library, or of a library that only MPI libraries use.
 #[must_use]
 pub fn is_of_mpi(file: &str) -> bool {

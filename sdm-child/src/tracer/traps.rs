@@ -14,8 +14,8 @@ use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::{NativeEndian, Object, ObjectSymbol, ReadCache};
 use sdm_check::{ERROR_FUNCTION, STAGE_VARIABLE};
 use sdm_mpi::symbols::{
-    ABORT, COMM_RANK, FINALIZE, INIT, MPICH_VERSIONS, OPEN_MPI_EMPTY_GROUP, OPEN_MPI_FATAL,
-    OPEN_MPI_SELF, OPEN_MPI_STATE, OPEN_MPI_WORLD,
+    ABORT, COMM_RANK, FINALIZE, INIT, LIBRARY_PREFIX, MPICH_VERSIONS, OPEN_MPI_EMPTY_GROUP,
+    OPEN_MPI_FATAL, OPEN_MPI_SELF, OPEN_MPI_STATE, OPEN_MPI_WORLD,
 };
 use sdm_system::files;
 use sdm_system::proc::{self, Mapping};
@@ -36,8 +36,6 @@ const PAGE_BYTES: u64 = 4096;
 const AT_BASE: u64 = 7;
 /// The function that the loader calls after it has loaded or unloaded a library.
 const LOADED: &str = "_dl_debug_state";
-/// Prefix of the file names of MPI libraries.
-const MPI_LIBRARY: &[u8] = b"libmpi";
 /// Prefix of the file names of the library that checks the use of MPI.
 const CHECK_LIBRARY: &[u8] = b"sdm-check";
 /// Prefixes of the file names of the C library.
@@ -204,7 +202,10 @@ impl Traps {
             self.functions.check_stage = found[1];
         }
         let program = proc::of(pid).program().unwrap_or_default();
-        for file in files.iter().filter(|file| is(file, &[MPI_LIBRARY])) {
+        for file in files
+            .iter()
+            .filter(|file| is(file, &[LIBRARY_PREFIX.as_bytes()]))
+        {
             self.look_in(file, &program, &maps);
         }
     }

@@ -6,6 +6,7 @@ use sdm_debug::command::{BacktraceSpec, FrameSelect};
 use sdm_debug::reply::Frame;
 use sdm_debug::{Command, Reply};
 use sdm_idset::{IdSet, TaskId};
+use sdm_mpi::symbols::MAIN_LIBRARIES;
 use sdm_view::render::{Names, frame_text, value_text};
 use sdm_view::report::{Fact, Look, LookFrame, Recorder, Report, outliers};
 
@@ -359,15 +360,7 @@ fn note_distinct(session: &SessionHandle, name: &str, mut values: Vec<String>) {
 /// True for the library of MPI itself.
 fn is_mpi(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    [
-        "libmpi.so",
-        "libmpich.so",
-        "libmpi_cray",
-        "libmpi_ibm",
-        "libmpi-",
-    ]
-    .iter()
-    .any(|start| name.starts_with(start))
+    MAIN_LIBRARIES.iter().any(|start| name.starts_with(start))
 }
 
 /// The target of a library's symbolic link, whose name often has the version.
