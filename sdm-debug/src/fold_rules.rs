@@ -1,7 +1,7 @@
 //! Rules for the frames that belong to a runtime, as patterns of functions and of shared objects. Also the documented
 //! names of a runtime's functions.
 
-use sdm_mpi::symbols;
+use sdm_mpi::{PROFILING_PREFIXES, symbols};
 use serde::{Deserialize, Serialize};
 
 /// Functions through which programs enter a runtime. Unambiguous names count in any module. Lower-case ones count
@@ -248,10 +248,8 @@ fn matches(pattern: &str, text: &str) -> bool {
 /// The documented name of a runtime's function: `PMPI_Recv` is `MPI_Recv`, `__GI___libc_read` is `read`,
 /// `__memcpy_avx_unaligned_erms` is `memcpy`.
 pub(crate) fn plain_name(function: &str) -> &str {
-    if ["PMPI_", "PMPIX_", "pmpi_", "pshmem_"]
-        .iter()
-        .any(|p| function.starts_with(p))
-    {
+    let mut prefixes = PROFILING_PREFIXES.iter().chain(&["pshmem_"]);
+    if prefixes.any(|prefix| function.starts_with(prefix)) {
         return &function[1..];
     }
     // The functions of gcc's sanitizers have debug information, and therefore a namespace.

@@ -24,4 +24,7 @@ pub use handles::{
     MPICH_SELF, MPICH_WORLD, NOTHING, PENDING, PROC_NULL, RECEIVED, ROOT, UNEXPECTED, constant,
     is_world,
 };
-pub use names::{TORCH_PREFIX, fortran_name, mpi_name, outer_name, torch_wait, torch_work};
+pub use names::{
+    PROFILING_PREFIXES, TORCH_PREFIX, fortran_name, mpi_name, outer_name, torch_wait, torch_work,
+    without_binding,
+};

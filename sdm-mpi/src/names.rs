@@ -3,6 +3,8 @@
 
 /// The prefixes of the names of MPI functions.
 const PREFIXES: [&str; 4] = ["mpi_", "pmpi_", "mpix_", "pmpix_"];
+/// The prefixes of profiling names, which replace a name's own: `PMPI_Recv` is `MPI_Recv`.
+pub const PROFILING_PREFIXES: [&str; 3] = ["PMPI_", "PMPIX_", "pmpi_"];
 /// Prefixes of Open MPI's internal functions to which an MPI function ends with a tail call. Such a function stands on
 /// the stack in place of the MPI function.
 const INNER_PREFIXES: [&str; 2] = ["ompi_mpi_", "mca_common_ompio_"];
@@ -102,12 +104,14 @@ pub fn mpi_name(function: &str) -> Option<String> {
     let lower = function.to_ascii_lowercase();
     let mut prefixes = PREFIXES.iter().chain(&INNER_PREFIXES);
     let name = prefixes.find_map(|p| lower.strip_prefix(p))?;
-    let name = name
-        .trim_end_matches('_')
-        .trim_end_matches("_f08ts")
-        .trim_end_matches("_f08")
-        .trim_end_matches("_c");
-    Some(name.to_owned())
+    Some(without_binding(name).trim_end_matches("_c").to_owned())
+}
+
+/// A name in lower case without the suffixes of Fortran's bindings: `mpi_recv` for `mpi_recv_` and `mpi_recv_f08_`.
+#[must_use]
+pub fn without_binding(name: &str) -> &str {
+    let name = name.trim_end_matches('_').trim_end_matches("_f08ts");
+    name.trim_end_matches("_f08")
 }
 
 /// The standard name of an MPI function for a name from a Fortran compiler: `MPI_Allreduce` for

@@ -1,5 +1,7 @@
 //! Extraction of a call's arguments from source lines, and detection of expressions without side effects.
 
+use sdm_mpi::{PROFILING_PREFIXES, without_binding};
+
 use crate::quotes::outside_quotes;
 
 /// Maximum length of an expression that is evaluated, in bytes.
@@ -42,8 +44,8 @@ fn begun_on_first_line(text: &str) -> &str {
 pub(super) fn in_plain(text: &str, function: &str) -> Option<Vec<String>> {
     let lower = text.to_ascii_lowercase();
     let name = function.to_ascii_lowercase();
-    let name = name.trim_start_matches("pmpi_").trim_end_matches('_');
-    let name = name.trim_end_matches("_f08ts").trim_end_matches("_f08");
+    let [.., profiling] = PROFILING_PREFIXES;
+    let name = without_binding(name.trim_start_matches(profiling));
     let mut from = 0;
     let mut first: Option<(usize, Vec<String>)> = None;
     while let Some(found) = lower[from..].find(name) {
@@ -56,7 +58,7 @@ pub(super) fn in_plain(text: &str, function: &str) -> Option<Vec<String>> {
         let after = start + name.len();
         let rest = text[after..].trim_start();
         let whole_word = !text[..start].ends_with(|c: char| c.is_alphanumeric() || c == '_')
-            || lower[..start].ends_with("pmpi_");
+            || lower[..start].ends_with(profiling);
         if whole_word && rest.starts_with('(') {
             let these = arguments(&rest[1..])?;
             match &first {
