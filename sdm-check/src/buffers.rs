@@ -1,6 +1,6 @@
 //! Generates the C statements that check the buffers of a call, their datatypes, and files.
 
-use sdm_mpi::usage::{BUFFERS, LARGE_COUNT};
+use sdm_mpi::usage::{BUFFERS, Flow, LARGE_COUNT, flow};
 
 use crate::life::kind_of;
 use crate::prototypes::{Parameter, Prototype, plain};
@@ -255,14 +255,15 @@ pub(crate) fn significant(function: &Prototype, buffer: &str) -> &'static str {
     let has = |wanted: &str| own.iter().any(|it| it.name == wanted);
     let name = plain(&function.name);
     let is_receive = buffer.starts_with("recv");
+    // The one buffer of a broadcast is significant at all ranks.
+    let is_of_root = match flow(&name) {
+        Some(Flow::ToRoot) => is_receive,
+        Some(Flow::FromRoot) => !is_receive && name != "bcast",
+        None => false,
+    };
     match name.as_str() {
-        "gather" | "gatherv" | "reduce" if is_receive => {
-            "if (!is_inter(comm) && is_root(comm, root)) "
-        }
-        "scatter" | "scatterv" if !is_receive => "if (!is_inter(comm) && is_root(comm, root)) ",
-        "gather" | "gatherv" | "scatter" | "scatterv" | "reduce" | "bcast" => {
-            "if (!is_inter(comm)) "
-        }
+        _ if is_of_root => "if (!is_inter(comm) && is_root(comm, root)) ",
+        name if flow(name).is_some() => "if (!is_inter(comm)) ",
         "get_accumulate" | "rget_accumulate" => "if (op != MPI_NO_OP) ",
         "sendrecv" if is_receive => "if (source != MPI_PROC_NULL) ",
         "sendrecv" => "if (dest != MPI_PROC_NULL) ",
@@ -275,11 +276,12 @@ pub(crate) fn significant(function: &Prototype, buffer: &str) -> &'static str {
 
 /// An expression that is true if a buffer can be `MPI_IN_PLACE`.
 fn may_be_in_place(name: &str, buffer: &str) -> &'static str {
-    match (plain(name).as_str(), buffer) {
-        ("scatter" | "scatterv", "recvbuf") => "is_root(comm, root)",
-        ("gather" | "gatherv" | "reduce", "sendbuf") => "is_root(comm, root)",
-        ("sendrecv" | "scatter" | "scatterv", "sendbuf") => "0",
-        (other, "sendbuf") if !other.contains("neighbor") => "1",
+    let name = plain(name);
+    match (flow(&name), buffer) {
+        (Some(Flow::FromRoot), "recvbuf") | (Some(Flow::ToRoot), "sendbuf") => {
+            "is_root(comm, root)"
+        }
+        (None, "sendbuf") if name != "sendrecv" && !name.contains("neighbor") => "1",
         _ => "0",
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sdm_debug::probe::{ArgumentRole, CallArgument};
 use sdm_debug::rules::{Numbers, Probes};
 use sdm_idset::{IdSet, TaskId};
+use sdm_mpi::usage::{Flow, flow};
 use sdm_mpi::{
     TORCH_PREFIX, connects_programs, is_of_two_groups, is_of_world, mpi_name, needs_all,
 };
@@ -255,14 +256,14 @@ impl Needs {
                 continue;
             }
             let sets = &mut self.graph.sets;
-            match (one.name.as_str(), root) {
+            match (flow(&one.name), root) {
                 _ if !world => sets.push(need(one.tasks.clone(), &peers, false)),
-                ("bcast" | "scatter" | "scatterv", Some(root)) if !one.tasks.contains(root) => {
+                (Some(Flow::FromRoot), Some(root)) if !one.tasks.contains(root) => {
                     // The root may be past it already, and a rank between it and these late.
                     let lost = IdSet::single(root).intersection(members.never);
                     sets.push(any_or_lost(one.tasks.clone(), &lost));
                 }
-                ("reduce" | "gather" | "gatherv", Some(root)) => {
+                (Some(Flow::ToRoot), Some(root)) => {
                     let root = one.tasks.intersection(&IdSet::single(root));
                     let others = one.tasks.difference(&root);
                     if !root.is_empty() {
@@ -274,10 +275,10 @@ impl Needs {
                         sets.push(need(others, late, false));
                     }
                 }
-                (name, _) => {
+                _ => {
                     // The neighbors that these wait for are known.
                     let who = one.tasks.difference(&told);
-                    sets.push(need(who, &peers, needs_all(name)));
+                    sets.push(need(who, &peers, needs_all(&one.name)));
                 }
             }
         }

@@ -1,9 +1,8 @@
 //! Collective operations of the same ranks that do not match.
 
 use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::{
-    ArgumentRole, ROOT, constant, needs_all, sends_from_root, started_collective, takes_parts,
-};
+use sdm_mpi::usage::{Flow, flow};
+use sdm_mpi::{ArgumentRole, ROOT, constant, needs_all, started_collective, takes_parts};
 
 use super::collective_groups::CollectiveGroup;
 use super::collective_order::NAMED_MAX;
@@ -293,7 +292,7 @@ pub(super) fn gathers_alone(there: &[&CollectiveGroup], all: &IdSet) -> Option<V
             past_ranks = past.tasks,
             past_call = past.operation()
         );
-        let gathers = matches!(&*blocking_name(one), "gather" | "gatherv" | "reduce");
+        let gathers = flow(&blocking_name(one)) == Some(Flow::ToRoot);
         let is_it = gathers && past.tasks.len() > 1 && one.tasks.is_subset(&others);
         let names_another = |other: &&CollectiveGroup| {
             let roots = other.root.zip(one.root);
@@ -318,10 +317,10 @@ fn is_root_elsewhere(one: &CollectiveGroup, elsewhere: &IdSet) -> bool {
         return false;
     };
     let is_there = elsewhere.contains(TaskId(root)) && !one.tasks.contains(TaskId(root));
-    match one.name.as_str() {
-        "reduce" | "gather" | "gatherv" => is_there,
-        "bcast" | "scatter" | "scatterv" => is_there && elsewhere.len() == 1,
-        _ => false,
+    match flow(&one.name) {
+        Some(Flow::ToRoot) => is_there,
+        Some(Flow::FromRoot) => is_there && elsewhere.len() == 1,
+        None => false,
     }
 }
 
@@ -334,7 +333,7 @@ fn lacks_root(one: &CollectiveGroup, these: &[&CollectiveGroup]) -> bool {
     let is_by_root =
         lacking.is_some_and(|lacking| Some(lacking) == root.map(TaskId).map(IdSet::single));
     let mut others = these.iter().filter(|other| other.name != one.name);
-    let sends = sends_from_root(&format!("MPI_{}", one.name));
+    let sends = flow(&one.name) == Some(Flow::FromRoot);
     sends && is_by_root && one.tasks.len() > 1 && others.all(|other| other.is_owed)
 }
 
@@ -344,7 +343,7 @@ fn lacks_root(one: &CollectiveGroup, these: &[&CollectiveGroup]) -> bool {
 fn is_unsent(one: &CollectiveGroup, these: &[&CollectiveGroup]) -> bool {
     let root = one.root.and_then(|root| u32::try_from(root).ok());
     let is_outside = root.is_some_and(|root| !one.tasks.contains(TaskId(root)));
-    let sends = sends_from_root(&format!("MPI_{}", one.name)) && is_outside;
+    let sends = flow(&one.name) == Some(Flow::FromRoot) && is_outside;
     let mut lacking = one.awaited_tags.iter();
     let Some((_, tags)) = lacking.next().filter(|(_, tags)| sends && tags.len() == 1) else {
         return false;
@@ -392,5 +391,5 @@ fn has_no_root_there(one: &CollectiveGroup, these: &[&CollectiveGroup]) -> bool 
 fn hands_on(one: &CollectiveGroup) -> bool {
     let root = one.root.and_then(|root| u32::try_from(root).ok());
     let root = root.map(|root| IdSet::single(TaskId(root)));
-    sends_from_root(&format!("MPI_{}", one.name)) && one.awaited != root
+    flow(&one.name) == Some(Flow::FromRoot) && one.awaited != root
 }

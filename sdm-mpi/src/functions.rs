@@ -6,6 +6,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use crate::names::{TORCH_PREFIX, mpi_name};
+use crate::usage::{Flow, flow};
 
 /// The role of an argument in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -364,7 +365,7 @@ pub fn is_of_neighbors(function: &str) -> bool {
 #[must_use]
 pub fn sends_from_root(function: &str) -> bool {
     let name = mpi_name(function).filter(|_| !function.starts_with(TORCH_PREFIX));
-    matches!(name.as_deref(), Some("bcast" | "scatter" | "scatterv"))
+    name.is_some_and(|name| flow(&name) == Some(Flow::FromRoot))
 }
 
 /// True for MPI's collective operations in which a rank waits for data from ranks that may return before it. False for

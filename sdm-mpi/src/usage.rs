@@ -175,6 +175,25 @@ pub const STRICT: [(&str, &str); 3] = [
 pub const ROOTED: [&str; 8] = [
     "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Reduce", "Scan", "Exscan",
 ];
+/// The way of the data in a collective operation with a root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// The root sends to all ranks.
+    FromRoot,
+    /// All ranks send to the root.
+    ToRoot,
+}
+
+/// The way of the data in a collective operation, by its name in lower case. None for those without a root.
+#[must_use]
+pub fn flow(name: &str) -> Option<Flow> {
+    match name {
+        "bcast" | "scatter" | "scatterv" => Some(Flow::FromRoot),
+        "gather" | "gatherv" | "reduce" => Some(Flow::ToRoot),
+        _ => None,
+    }
+}
+
 /// Operations that all ranks of a communicator call in the same order.
 pub const COLLECTIVES: [&str; 22] = [
     "barrier",
