@@ -4,6 +4,7 @@ mod unwaited;
 
 use sdm_debug::probe::{ArgumentRole, WaitFor};
 use sdm_idset::IdSet;
+use sdm_mpi::{is_between_groups, is_of_window, locks_window, starts_mpi};
 
 use super::blame::Blocked;
 use super::collective_groups::{CollectiveGroup, unmet_group};
@@ -19,11 +20,10 @@ use super::messages::{explained, from_another_source, misdirected, tags_of_circl
 use super::mismatch::{gathers_alone, mismatch, root_of_other_group, root_waits_back};
 use super::motion::{SamePlace, Seen, all_of, groups};
 use super::neighbors::skipped_by_neighbors;
-use super::operations::starts_mpi;
 use super::strict::hidden_without;
 use super::threads::{MpiWaits, by_other_threads};
 use super::verdict::{Verdict, in_number};
-use super::wait::{WaitKind, is_between_groups, is_of_window, locks_window};
+use super::wait::WaitKind;
 use super::wait_for::{Needs, resources};
 use super::{Cause, Diagnosis, Observed, Step};
 

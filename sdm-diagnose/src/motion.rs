@@ -7,8 +7,9 @@ use sdm_debug::probe::{WaitFor, Within};
 use sdm_debug::reply::TaskStacks;
 use sdm_debug::rules::Probes;
 use sdm_idset::IdSet;
+use sdm_mpi::reads_window;
 
-use super::wait::{Wait, WaitKind, kind, reads_window};
+use super::wait::{Wait, WaitKind, kind};
 
 /// Tasks that stay in the same place.
 pub(super) struct SamePlace {

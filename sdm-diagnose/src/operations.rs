@@ -7,8 +7,8 @@ use sdm_debug::calls::roles;
 use sdm_debug::probe::{ArgumentRole, Call};
 use sdm_idset::IdSet;
 use sdm_mpi::{
-    TORCH_PREFIX, is_of_neighbors, mpi_name, needs_all, sends_from_root, started_collective,
-    takes_parts, waits_for_any_request, waits_for_requests,
+    TORCH_PREFIX, is_of_neighbors, needs_all, sends_from_root, started_collective, takes_parts,
+    waits_for_any_request, waits_for_requests,
 };
 
 /// True if the argument of this role names no rank: `MPI_PROC_NULL`.
@@ -105,13 +105,6 @@ fn blocking(call: &Call) -> String {
     let operation = operation(call);
     let started = started_collective(operation).filter(|_| !operation.starts_with(TORCH_PREFIX));
     started.map_or_else(|| operation.to_owned(), |name| format!("MPI_{name}"))
-}
-
-/// True for `MPI_Init` and `MPI_Init_thread`. False for PyTorch's `init_process_group`, in which a rank can wait for
-/// ranks that have left it.
-pub(super) fn starts_mpi(function: &str) -> bool {
-    let name = mpi_name(function).filter(|_| !function.starts_with(TORCH_PREFIX));
-    matches!(name.as_deref(), Some("init" | "init_thread"))
 }
 
 /// True if a call waits for the root's data, or for the data of ranks that can leave before it.

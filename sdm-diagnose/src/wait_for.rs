@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument, TaskWaits, WaitFor};
 use sdm_debug::rules::Probes;
 use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::{connects_programs, is_of_all, is_outside, takes_requests};
+use sdm_mpi::{
+    connects_programs, is_between_groups, is_of_all, is_outside, locks_window, starts_mpi,
+    takes_requests,
+};
 
 use super::collective_groups::CollectiveGroup;
 use super::epochs::EpochWait;
@@ -16,9 +19,8 @@ use super::motion::SamePlace;
 use super::neighbors::NeighborWait;
 use super::operations::{
     alternatives, is_nobody, is_of_collective, is_with_other_jobs, names_ranks_of_the_job,
-    starts_mpi,
 };
-use super::wait::{WaitKind, is_between_groups, kind, locks_window};
+use super::wait::{WaitKind, kind};
 
 /// The waits of all ranks that stayed in a call.
 #[derive(Debug, Default)]

@@ -440,3 +440,11 @@ pub fn is_outside(function: &str) -> bool {
 pub fn is_of_world(name: &str) -> bool {
     matches!(name, "init" | "init_thread" | "finalize")
 }
+
+/// True for `MPI_Init` and `MPI_Init_thread`. False for PyTorch's `init_process_group`, in which a rank can wait for
+/// ranks that have left it.
+#[must_use]
+pub fn starts_mpi(function: &str) -> bool {
+    let name = mpi_name(function).filter(|_| !function.starts_with(TORCH_PREFIX));
+    matches!(name.as_deref(), Some("init" | "init_thread"))
+}
