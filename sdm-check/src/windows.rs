@@ -1,68 +1,9 @@
 //! Generates the C statements that record accesses to windows, and calls that order ranks. The name of the function and
 //! its parameters determine them.
 
-use sdm_mpi::usage::MAKES_ON_COMMUNICATOR;
+use sdm_mpi::usage::{COMPLETES, LOCAL, MAKES_ON_COMMUNICATOR, ORDERS, SHARED, WAITS_FOR_ALL};
 
 use crate::prototypes::{Prototype, plain};
-
-/// Collective functions that return at no rank before all ranks have called them.
-const WAITS_FOR_ALL: [&str; 9] = [
-    "Barrier",
-    "Allreduce",
-    "Allgather",
-    "Allgatherv",
-    "Alltoall",
-    "Alltoallv",
-    "Alltoallw",
-    "Reduce_scatter",
-    "Reduce_scatter_block",
-];
-/// Parameters of functions by which ranks exchange data.
-const SHARED: [&str; 8] = [
-    "comm",
-    "intercomm",
-    "local_comm",
-    "request",
-    "array_of_requests",
-    "message",
-    "fh",
-    "port_name",
-];
-/// Functions with a parameter of [`SHARED`] that involve only the calling rank.
-const LOCAL: [&str; 9] = [
-    "Comm_rank",
-    "Comm_size",
-    "Comm_group",
-    "Comm_get_attr",
-    "Comm_get_name",
-    "Comm_set_name",
-    "Comm_set_errhandler",
-    "Cart_coords",
-    "Topo_test",
-];
-/// Functions that complete the accesses to a window. True if the accesses are then complete at the target, too.
-const COMPLETES: [(&str, bool); 9] = [
-    ("Win_fence", true),
-    ("Win_complete", true),
-    ("Win_unlock", true),
-    ("Win_unlock_all", true),
-    ("Win_flush", true),
-    ("Win_flush_all", true),
-    ("Win_flush_local", false),
-    ("Win_flush_local_all", false),
-    ("Win_free", true),
-];
-/// Functions of windows after which the accesses of ranks are ordered.
-const ORDERS: [&str; 8] = [
-    "Win_fence",
-    "Win_post",
-    "Win_start",
-    "Win_complete",
-    "Win_wait",
-    "Win_test",
-    "Win_sync",
-    "Win_free",
-];
 
 /// The statements that check that an epoch allows an access to a window, and record it, or that check the origin buffers
 /// of the accesses that a call completes. Empty for other functions.

@@ -219,6 +219,64 @@ pub const COLLECTIVES: [&str; 22] = [
     "neighbor_alltoallv",
     "neighbor_alltoallw",
 ];
+/// Collective functions that return at no rank before all ranks have called them.
+pub const WAITS_FOR_ALL: [&str; 9] = [
+    "Barrier",
+    "Allreduce",
+    "Allgather",
+    "Allgatherv",
+    "Alltoall",
+    "Alltoallv",
+    "Alltoallw",
+    "Reduce_scatter",
+    "Reduce_scatter_block",
+];
+/// Parameters of functions by which ranks exchange data.
+pub const SHARED: [&str; 8] = [
+    "comm",
+    "intercomm",
+    "local_comm",
+    "request",
+    "array_of_requests",
+    "message",
+    "fh",
+    "port_name",
+];
+/// Functions with a parameter of [`SHARED`] that involve only the calling rank.
+pub const LOCAL: [&str; 9] = [
+    "Comm_rank",
+    "Comm_size",
+    "Comm_group",
+    "Comm_get_attr",
+    "Comm_get_name",
+    "Comm_set_name",
+    "Comm_set_errhandler",
+    "Cart_coords",
+    "Topo_test",
+];
+/// Functions that complete the accesses to a window. True if the accesses are then complete at the target, too.
+pub const COMPLETES: [(&str, bool); 9] = [
+    ("Win_fence", true),
+    ("Win_complete", true),
+    ("Win_unlock", true),
+    ("Win_unlock_all", true),
+    ("Win_flush", true),
+    ("Win_flush_all", true),
+    ("Win_flush_local", false),
+    ("Win_flush_local_all", false),
+    ("Win_free", true),
+];
+/// Functions of windows after which the accesses of ranks are ordered.
+pub const ORDERS: [&str; 8] = [
+    "Win_fence",
+    "Win_post",
+    "Win_start",
+    "Win_complete",
+    "Win_wait",
+    "Win_test",
+    "Win_sync",
+    "Win_free",
+];
 
 #[cfg(test)]
 mod tests {
