@@ -1,6 +1,6 @@
 //! Generates the C statements that check the buffers of a call, their datatypes, and files.
 
-use sdm_mpi::usage::{BUFFERS, Flow, LARGE_COUNT, flow};
+use sdm_mpi::usage::{BUFFERS, Flow, LARGE_COUNT, NEIGHBORS, flow};
 
 use crate::life::kind_of;
 use crate::prototypes::{Parameter, Prototype, plain};
@@ -87,7 +87,7 @@ fn parts(function: &Prototype, add: &mut impl FnMut(String)) {
             continue;
         };
         let types = by_name(&format!("{side}types"));
-        if !name.contains("neighbor") {
+        if !name.starts_with(NEIGHBORS) {
             let guard = significant(function, &buffer);
             let types = types.map_or("NULL", |it| &it.name);
             add(format!(
@@ -95,7 +95,7 @@ fn parts(function: &Prototype, add: &mut impl FnMut(String)) {
                 counts.name
             ));
         }
-        if is_typed && !name.contains("neighbor") {
+        if is_typed && !name.starts_with(NEIGHBORS) {
             let (guard, place) = (
                 significant(function, &buffer),
                 may_be_in_place(&function.name, &buffer),
@@ -281,7 +281,7 @@ fn may_be_in_place(name: &str, buffer: &str) -> &'static str {
         (Some(Flow::FromRoot), "recvbuf") | (Some(Flow::ToRoot), "sendbuf") => {
             "is_root(comm, root)"
         }
-        (None, "sendbuf") if name != "sendrecv" && !name.contains("neighbor") => "1",
+        (None, "sendbuf") if name != "sendrecv" && !name.starts_with(NEIGHBORS) => "1",
         _ => "0",
     }
 }

@@ -1,35 +1,13 @@
 //! Generates the C statements that record messages, collective calls on windows and files, and the memory of
 //! nonblocking operations. The name of the function and its parameters determine them.
 
-use sdm_mpi::usage::{FILE_COLLECTIVES, OBJECT_COLLECTIVES, UNMATCHED};
+use sdm_mpi::usage::{
+    FILE_COLLECTIVES, NEIGHBORS, OBJECT_COLLECTIVES, SendMode, UNMATCHED, sending,
+};
 
 use crate::buffers::significant;
 use crate::life::{kind_of, own_status};
 use crate::prototypes::{Prototype, plain};
-
-/// The functions that send, each with the time at which its message is sent.
-const SENDS: [(&str, Kind); 12] = [
-    ("Send", Kind::Done),
-    ("Bsend", Kind::Done),
-    ("Ssend", Kind::Done),
-    ("Rsend", Kind::Done),
-    ("Isend", Kind::Done),
-    ("Ibsend", Kind::Done),
-    ("Issend", Kind::Done),
-    ("Irsend", Kind::Done),
-    ("Send_init", Kind::Prepared),
-    ("Bsend_init", Kind::Prepared),
-    ("Ssend_init", Kind::Prepared),
-    ("Rsend_init", Kind::Prepared),
-];
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// The call sends the message.
-    Done,
-    /// The message is sent at each start of the request.
-    Prepared,
-}
 
 /// The C statements before and after a call. They record the messages that it sends or receives, and the memory of a
 /// nonblocking operation. Empty for other functions.
@@ -52,14 +30,12 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
     if let Some(both) = matched(number, function) {
         return both;
     }
-    let sends = SENDS.iter().find(|(known, _)| *known == name);
+    let sends = sending(name);
     let what = match (sends, name) {
-        (Some((_, Kind::Done)), _) => {
-            format!("sent(&call, {number}, comm, dest, tag, count, datatype)")
-        }
-        (Some((_, Kind::Prepared)), _) => {
+        (Some(send), _) if send.is_prepared => {
             format!("prepared(&call, {number}, *request, comm, 0, dest, tag, buf, count, datatype)")
         }
+        (Some(_), _) => format!("sent(&call, {number}, comm, dest, tag, count, datatype)"),
         (None, "Recv_init") => format!(
             "prepared(&call, {number}, *request, comm, 1, source, tag, buf, count, datatype)"
         ),
@@ -91,11 +67,10 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
         first.push_str(&taken(function));
         done = "!rc || is_truncated(rc)";
     }
-    if name.to_ascii_lowercase().contains("ssend") {
-        first.push_str("is_known_elsewhere = 1;\n");
-    }
-    if name == "Rsend" || name == "Irsend" {
-        first.push_str("call.is_ready = 1;\n");
+    match sends.map(|send| (send.mode, send.is_prepared)) {
+        Some((SendMode::Synchronous, _)) => first.push_str("is_known_elsewhere = 1;\n"),
+        Some((SendMode::Ready, false)) => first.push_str("call.is_ready = 1;\n"),
+        _ => {}
     }
     (first, format!("if ({done}) {what};\n"))
 }
@@ -287,7 +262,7 @@ fn opened(function: &Prototype) -> String {
 fn lists(function: &Prototype) -> String {
     let has = |wanted: &str| function.names().any(|it| it == wanted);
     let (name, mut text) = (plain(&function.name), String::new());
-    let is_of_neighbors = name.contains("neighbor");
+    let is_of_neighbors = name.starts_with(NEIGHBORS);
     let displs = match name.as_str() {
         "alltoallv" => "sdispls",
         "scatterv" => "displs",

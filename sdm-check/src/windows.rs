@@ -1,7 +1,7 @@
 //! Generates the C statements that record accesses to windows, and calls that order ranks. The name of the function and
 //! its parameters determine them.
 
-use sdm_mpi::usage::{COMPLETES, LOCAL, MAKES_ON_COMMUNICATOR, ORDERS, SHARED, WAITS_FOR_ALL};
+use sdm_mpi::usage::{COMPLETES, LOCAL, MAKES_ON_COMMUNICATOR, ORDERS, SHARED, is_mutual};
 
 use crate::prototypes::{Prototype, plain};
 
@@ -85,7 +85,7 @@ pub(crate) fn order(function: &Prototype) -> String {
     if makes_window {
         text.push_str("if (rc == MPI_SUCCESS) { keep_unit(*win); if (depth == 1 && initialized) keep_shares(comm, *win); }\n");
     }
-    if makes_window || WAITS_FOR_ALL.contains(&name) {
+    if makes_window || is_mutual(name) {
         text.push_str("synchronised(comm);\n");
     } else if ORDERS.contains(&name)
         || SHARED.iter().any(|it| has(it)) && !LOCAL.contains(&name) && !has("target_rank")

@@ -7,8 +7,8 @@
 use std::fmt::Write;
 
 use sdm_mpi::usage::{
-    ANYTIME, COLLECTIVES, COMM, COUNTS, FREES, MAKES_COMMUNICATOR, MAKES_ON_COMMUNICATOR,
-    NULL_IS_FINE, ROOTED, SESSION, SHAPES, STRICT,
+    ANYTIME, ANYTIME_BEGINNINGS, COLLECTIVES, COMM, COUNTS, FREES, MAKES_COMMUNICATOR,
+    MAKES_ON_COMMUNICATOR, NEIGHBORS, NULL_IS_FINE, ROOTED, SESSION, SHAPES, STRICT,
 };
 
 use crate::buffers;
@@ -146,8 +146,10 @@ fn wrapper(number: usize, function: &Prototype) -> String {
 }
 
 fn is_anytime(name: &str) -> bool {
-    let starts = ["Info_", "Session_", "Error_", "Errhandler_"];
-    ANYTIME.contains(&name) || starts.iter().any(|start| name.starts_with(start))
+    ANYTIME.contains(&name)
+        || ANYTIME_BEGINNINGS
+            .iter()
+            .any(|start| name.starts_with(start))
 }
 
 fn has_word(text: &str, word: &str) -> bool {
@@ -248,7 +250,7 @@ fn shape(function: &Prototype) -> String {
     let name = function.name.as_str();
     let shape = match SHAPES.iter().find(|(_, names)| names.contains(&name)) {
         Some((shape, _)) => *shape,
-        None if plain(name).starts_with("neighbor_") => "TOPOLOGY",
+        None if plain(name).starts_with(NEIGHBORS) => "TOPOLOGY",
         None => return String::new(),
     };
     let comm = function.parameters.iter().find(|it| it.base == COMM);

@@ -1,7 +1,7 @@
 //! Collective operations of the same ranks that do not match.
 
 use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::usage::{Flow, flow};
+use sdm_mpi::usage::{Flow, NEIGHBORS, flow, is_mutual, passes_on};
 use sdm_mpi::{ArgumentRole, ROOT, constant, needs_all, started_collective, takes_parts};
 
 use super::collective_groups::CollectiveGroup;
@@ -166,7 +166,7 @@ fn undecided(
 /// have passed it on to another root.
 fn part_missing(these: &[&CollectiveGroup]) -> Option<Verdict> {
     let is_of_parts = |one: &&&CollectiveGroup| {
-        takes_parts(&format!("MPI_{}", one.name)) && !matches!(&*one.name, "gather" | "reduce")
+        takes_parts(&format!("MPI_{}", one.name)) && !passes_on(&one.name)
     };
     let mut there = these.iter().filter(is_of_parts);
     let one = there.next().filter(|_| there.next().is_none())?;
@@ -185,7 +185,7 @@ fn part_missing(these: &[&CollectiveGroup]) -> Option<Verdict> {
         past_call = other.operation()
     );
     let verdict = |fault: String| Verdict::new(Step::CannotGoOn, format!("{text}: {fault}"));
-    Some(match one.name.starts_with("alltoall") {
+    Some(match is_mutual(&one.name) {
         // Past it, they have sent to those others.
         true => verdict(format!(
             "the counts of {missing} and of {waiting_ranks} differ",
@@ -369,7 +369,7 @@ fn blocking_name(one: &CollectiveGroup) -> String {
 
 /// True for an operation among neighbors, also for a nonblocking one.
 fn is_of_neighbors(one: &CollectiveGroup) -> bool {
-    blocking_name(one).starts_with("neighbor_")
+    blocking_name(one).starts_with(NEIGHBORS)
 }
 
 /// True if the named root has left the operation. To leave, it must have sent data to these ranks or received theirs.

@@ -2,8 +2,8 @@
 
 use sdm_debug::probe::ArgumentRole;
 use sdm_idset::IdSet;
-use sdm_mpi::mpi_name;
-use sdm_mpi::usage::ROOTED;
+use sdm_mpi::usage::{ROOTED, STRICT_WAITS};
+use sdm_mpi::{mpi_name, takes_requests};
 
 use super::Observed;
 use super::motion::SamePlace;
@@ -23,17 +23,17 @@ pub(super) fn hidden_without(
         return "";
     }
     let there = still.iter().filter(|it| !it.tasks.is_disjoint(blocked));
-    let names: Vec<_> = there
-        .filter_map(|it| Some((mpi_name(&it.wait.call)?, &it.tasks)))
-        .collect();
-    let sends = names.iter().any(|(name, tasks)| match name.as_str() {
-        "send" | "sendrecv" => true,
-        _ => name.starts_with("wait") && may_send(observed, tasks),
+    let calls: Vec<_> = there.map(|it| (it.wait.call.as_str(), &it.tasks)).collect();
+    let is_one = |call: &str, known: &[&str]| {
+        let name = mpi_name(call).unwrap_or_default();
+        known.iter().any(|it| it.eq_ignore_ascii_case(&name))
+    };
+    let sends = calls.iter().any(|(call, tasks)| {
+        is_one(call, &STRICT_WAITS) || takes_requests(call) && may_send(observed, tasks)
     });
-    let is_rooted = |name: &str| ROOTED.iter().any(|it| it.eq_ignore_ascii_case(name));
     match () {
         () if sends => OF_SENDS,
-        () if names.iter().any(|(name, _)| is_rooted(name)) => OF_ROOTS,
+        () if calls.iter().any(|(call, _)| is_one(call, &ROOTED)) => OF_ROOTS,
         () => "",
     }
 }

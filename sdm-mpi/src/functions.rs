@@ -6,7 +6,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use crate::names::{TORCH_PREFIX, mpi_name};
-use crate::usage::{Flow, flow};
+use crate::usage::{Flow, NEIGHBORS, flow};
 
 /// The role of an argument in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -213,7 +213,7 @@ fn known(name: &str) -> Option<&'static Function> {
 fn waits_by_name(name: &str) -> WaitsFor {
     match known(name) {
         Some((_, waits, _)) => *waits,
-        None if name.starts_with("neighbor_") => W::Members,
+        None if name.starts_with(NEIGHBORS) => W::Members,
         None => W::Other,
     }
 }
@@ -357,7 +357,7 @@ pub fn is_of_two_groups(function: &str) -> bool {
 /// True for collective operations among neighbors, in which a rank waits for its neighbors only.
 #[must_use]
 pub fn is_of_neighbors(function: &str) -> bool {
-    mpi_name(function).is_some_and(|name| name.starts_with("neighbor_"))
+    mpi_name(function).is_some_and(|name| name.starts_with(NEIGHBORS))
 }
 
 /// True for MPI's collective operations in which the root sends data, and the other ranks wait for it. False for those

@@ -96,8 +96,9 @@ pub const UNMATCHED: [&str; 5] = [
 pub const TAKES_REQUEST: [&str; 8] = [
     "Wait", "Test", "Waitall", "Testall", "Waitany", "Testany", "Cancel", "Start",
 ];
-/// Functions whose calls the check accepts before `MPI_Init` and after `MPI_Finalize`, besides those of infos,
-/// sessions, errors and error handlers.
+/// Beginnings of the names of further functions like those of [`ANYTIME`].
+pub const ANYTIME_BEGINNINGS: [&str; 4] = ["Info_", "Session_", "Error_", "Errhandler_"];
+/// Functions whose calls the check accepts before `MPI_Init` and after `MPI_Finalize`.
 pub const ANYTIME: [&str; 8] = [
     "Init",
     "Init_thread",
@@ -171,6 +172,8 @@ pub const STRICT: [(&str, &str); 3] = [
     ("Isend", "Issend"),
     ("Send_init", "Ssend_init"),
 ];
+/// Functions that wait for the end of a standard send. In strict mode they wait for the receive.
+pub const STRICT_WAITS: [&str; 2] = ["Send", "Sendrecv"];
 /// Collective operations in which not every rank waits for all others. In strict mode a barrier precedes them.
 pub const ROOTED: [&str; 8] = [
     "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Reduce", "Scan", "Exscan",
@@ -194,6 +197,54 @@ pub fn flow(name: &str) -> Option<Flow> {
     }
 }
 
+/// True for operations with a root, by name in lower case, in which a rank can pass on the data of others. In those with
+/// a count for each rank only the root knows the counts.
+#[must_use]
+pub fn passes_on(name: &str) -> bool {
+    flow(name).is_some() && !name.ends_with('v')
+}
+
+/// The mode of a send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendMode {
+    /// MPI may buffer the message.
+    Standard,
+    /// The message goes to a buffer of the program's.
+    Buffered,
+    /// The send ends after its receive has begun.
+    Synchronous,
+    /// The receive must have begun before.
+    Ready,
+}
+
+/// A function that sends one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sending {
+    /// The mode of the send.
+    pub mode: SendMode,
+    /// True if each start of the request sends the message, and not the call.
+    pub is_prepared: bool,
+}
+
+/// The message that a function sends, by the function's name. None for other functions, also for those that send and
+/// receive.
+#[must_use]
+pub fn sending(name: &str) -> Option<Sending> {
+    let prepared = name.strip_suffix("_init");
+    let started = prepared.or_else(|| name.strip_prefix('I'));
+    let mode = match started.unwrap_or(name).to_ascii_lowercase().as_str() {
+        "send" => SendMode::Standard,
+        "bsend" => SendMode::Buffered,
+        "ssend" => SendMode::Synchronous,
+        "rsend" => SendMode::Ready,
+        _ => return None,
+    };
+    let is_prepared = prepared.is_some();
+    Some(Sending { mode, is_prepared })
+}
+
+/// Beginning of the names of operations among neighbors, in lower case.
+pub const NEIGHBORS: &str = "neighbor_";
 /// Operations that all ranks of a communicator call in the same order.
 pub const COLLECTIVES: [&str; 22] = [
     "barrier",
@@ -219,8 +270,9 @@ pub const COLLECTIVES: [&str; 22] = [
     "neighbor_alltoallv",
     "neighbor_alltoallw",
 ];
-/// Collective functions that return at no rank before all ranks have called them.
-pub const WAITS_FOR_ALL: [&str; 9] = [
+/// Collective operations in which each rank needs something of every other rank. Only counts of 0 let a rank leave those
+/// with several counts before all have called.
+pub const MUTUAL: [&str; 9] = [
     "Barrier",
     "Allreduce",
     "Allgather",
@@ -231,6 +283,12 @@ pub const WAITS_FOR_ALL: [&str; 9] = [
     "Reduce_scatter",
     "Reduce_scatter_block",
 ];
+/// True for the operations of [`MUTUAL`], by name in any case.
+#[must_use]
+pub fn is_mutual(name: &str) -> bool {
+    MUTUAL.iter().any(|it| it.eq_ignore_ascii_case(name))
+}
+
 /// Parameters of functions by which ranks exchange data.
 pub const SHARED: [&str; 8] = [
     "comm",
@@ -305,6 +363,32 @@ mod tests {
         }
         for (name, synchronous) in STRICT.iter().filter(|(name, _)| !name.contains('_')) {
             assert_eq!(waits(name), waits(synchronous), "{name}");
+        }
+        for name in MUTUAL {
+            let has_counts = name.ends_with(['v', 'w']) || name == "Reduce_scatter";
+            assert_eq!(waits(name) == WaitsFor::Members, has_counts, "{name}");
+            assert!(is_mutual(&name.to_lowercase()) && !is_mutual(&format!("I{name}")));
+        }
+        let passing = COLLECTIVES.into_iter().filter(|name| passes_on(name));
+        assert!(passing.eq(["bcast", "gather", "scatter", "reduce"]));
+    }
+
+    #[test]
+    fn sends_have_modes_and_replacements() {
+        let of = |mode, is_prepared| Some(Sending { mode, is_prepared });
+        for (name, synchronous) in STRICT {
+            let is_prepared = name.ends_with("_init");
+            assert_eq!(sending(name), of(SendMode::Standard, is_prepared), "{name}");
+            assert_eq!(sending(synchronous), of(SendMode::Synchronous, is_prepared));
+        }
+        assert_eq!(sending("Ibsend"), of(SendMode::Buffered, false));
+        assert_eq!(sending("Rsend_init"), of(SendMode::Ready, true));
+        for other in ["Sendrecv", "Psend_init", "Isendrecv", "Recv", "Init"] {
+            assert_eq!(sending(other), None, "{other}");
+        }
+        for name in STRICT_WAITS {
+            let waits = waits_for(&format!("MPI_{name}"));
+            assert_eq!(waits, Some(WaitsFor::Message), "{name}");
         }
     }
 }

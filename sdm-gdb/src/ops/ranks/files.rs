@@ -4,6 +4,7 @@ use sdm_debug::Failure;
 use sdm_inspect::memory::Memory;
 use sdm_inspect::mpi::{Communicator, Mpich, OpenMpi, Piece, communicator_of_file};
 use sdm_mpi::mpi_name;
+use sdm_mpi::usage::FREES;
 
 use super::{memory, objects, variables_of_mpich};
 use crate::gdb::Gdb;
@@ -33,8 +34,9 @@ pub(in crate::ops) async fn of_file(
 
 /// The address of the file. `MPI_File_close` takes the address of the variable with it.
 fn handle(memory: &dyn Memory, function: &str, at: u64) -> Option<u64> {
-    match mpi_name(function).as_deref() {
-        Some("file_close") => Some(Piece::read(memory, at, 8)?.word(0)),
-        _ => Some(at),
+    let name = mpi_name(function)?;
+    match FREES.iter().any(|it| it.eq_ignore_ascii_case(&name)) {
+        true => Some(Piece::read(memory, at, 8)?.word(0)),
+        false => Some(at),
     }
 }
