@@ -104,6 +104,12 @@ impl<K: CappedKey> Capped<K> {
         self.entries.iter().map(|((_, thing), held)| (thing, held))
     }
 
+    /// Like [`Self::entries`], taken out of the map.
+    pub(super) fn into_entries(self) -> impl Iterator<Item = (K, Held)> {
+        let entries = self.entries.into_iter();
+        entries.map(|((_, thing), held)| (thing, held))
+    }
+
     /// Drops every key with this hash or a higher one. The tasks and counts of dropped keys are only added up.
     fn cut_from(&mut self, hash: u64) {
         self.cut = Some(self.cut.map_or(hash, |cut| cut.min(hash)));

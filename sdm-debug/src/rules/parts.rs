@@ -1,6 +1,8 @@
 //! Parts of answers, each with the tasks that have it. A part that is equal in many answers is kept once, whatever
 //! else differs in them.
 
+use std::cmp::Ordering;
+
 use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;
 use serde::Serialize;
@@ -11,65 +13,98 @@ use super::capped::{BUDGET_BYTES, Capped, CappedKey, Held};
 use super::coding::{Reader, Writer};
 use crate::wire;
 
-/// A part in its encoded form. Equal parts have equal encodings.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Encoded(pub(super) Vec<u8>);
+/// A part with its encoding, which is made or read once. Equal parts have equal encodings, by which they are compared.
+#[derive(Clone, Debug)]
+pub(super) struct Part<T> {
+    pub(super) bytes: Vec<u8>,
+    pub(super) value: T,
+}
 
-impl CappedKey for Encoded {
-    fn cost(&self) -> usize {
-        self.0.len()
-    }
-
-    fn hash(&self) -> u64 {
-        xxh3_64(&self.0)
+impl<T> Ord for Part<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.bytes.cmp(&other.bytes)
     }
 }
 
-pub(super) fn insert(parts: &mut Capped<Encoded>, tasks: &IdSet, part: Option<impl Serialize>) {
-    let Some(part) = part else { return };
+impl<T> PartialOrd for Part<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Part<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl<T> Eq for Part<T> {}
+
+impl<T: Clone> CappedKey for Part<T> {
+    fn cost(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn hash(&self) -> u64 {
+        xxh3_64(&self.bytes)
+    }
+}
+
+pub(super) fn insert<T: Clone + Serialize>(
+    parts: &mut Capped<Part<T>>,
+    tasks: &IdSet,
+    part: Option<T>,
+) {
+    let Some(value) = part else { return };
     let held = Held {
         tasks: tasks.clone(),
         count: tasks.len(),
         at: 0,
     };
-    parts.insert(Encoded(wire::encode(&part)), &held);
+    let bytes = wire::encode(&value);
+    parts.insert(Part { bytes, value }, &held);
 }
 
-/// Decodes the parts, ordered by the first task of each.
-pub(super) fn classes<T: DeserializeOwned>(parts: &Capped<Encoded>) -> Vec<(IdSet, T)> {
-    let value = |(part, held): (&Encoded, &Held)| {
-        let value = wire::decode(&part.0).ok()?;
-        Some((held.tasks.clone(), value))
-    };
-    let mut classes: Vec<(IdSet, T)> = parts.entries().filter_map(value).collect();
+/// The parts, ordered by the first task of each.
+pub(super) fn ordered<T: Clone>(parts: Capped<Part<T>>) -> Vec<(IdSet, Part<T>)> {
+    let classes = parts.into_entries().map(|(part, held)| (held.tasks, part));
+    let mut classes: Vec<_> = classes.collect();
     classes.sort_by_key(|(tasks, _)| tasks.first());
     classes
 }
 
-pub(super) fn write_kind(parts: &Capped<Encoded>, named: bool) -> Vec<u8> {
+/// The values of the parts, ordered by the first task of each.
+pub(super) fn classes<T: Clone>(parts: Capped<Part<T>>) -> Vec<(IdSet, T)> {
+    let parts = ordered(parts).into_iter();
+    parts.map(|(tasks, part)| (tasks, part.value)).collect()
+}
+
+pub(super) fn write_kind<T: Clone>(parts: &Capped<Part<T>>, named: bool) -> Vec<u8> {
     let mut writer = Writer { out: Vec::new() };
     parts.write_rest(&mut writer, named);
     writer.size(parts.entries().len());
     for (part, held) in parts.entries() {
-        writer.size(part.0.len());
-        writer.fixed(&part.0);
+        writer.size(part.bytes.len());
+        writer.fixed(&part.bytes);
         writer.set(&held.tasks);
     }
     writer.out
 }
 
-pub(super) fn read_kind(
+/// Reads the parts of one kind. Those that are not bounded are rejected.
+pub(super) fn read_kind<T: Clone + DeserializeOwned>(
     reader: &mut Reader<'_>,
-    is_part: fn(&[u8]) -> bool,
-) -> Result<Capped<Encoded>, Rejected> {
+    is_bounded: fn(&T) -> bool,
+) -> Result<Capped<Part<T>>, Rejected> {
     Capped::read(reader, |reader| {
-        let part = reader.bytes()?;
-        if part.len() > BUDGET_BYTES || !is_part(part) {
-            return Err(Rejected(
-                "a part of the merged answer is too long or invalid",
-            ));
-        }
-        let part = Encoded(part.to_vec());
+        let bytes = reader.bytes()?;
+        let value = Some(bytes).filter(|bytes| bytes.len() <= BUDGET_BYTES);
+        let value = value.and_then(|bytes| wire::decode(bytes).ok());
+        let value = value.filter(is_bounded).ok_or(Rejected(
+            "a part of the merged answer is too long or invalid",
+        ))?;
+        let bytes = bytes.to_vec();
+        let part = Part { bytes, value };
         let tasks = reader.set()?;
         let held = Held {
             count: tasks.len(),
@@ -78,8 +113,4 @@ pub(super) fn read_kind(
         };
         Ok((part, held))
     })
-}
-
-pub(super) fn is<T: DeserializeOwned>(bytes: &[u8]) -> bool {
-    wire::decode::<T>(bytes).is_ok()
 }

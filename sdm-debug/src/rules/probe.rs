@@ -10,7 +10,7 @@ use sdm_idset::{IdSet, TaskId};
 use super::capped::Capped;
 use super::coding::{Reader, Writer, is_merged};
 use super::numbers::Numbers;
-use super::parts::{Encoded, classes, insert, is, read_kind, write_kind};
+use super::parts::{Part, classes, insert, read_kind, write_kind};
 use super::plain::MergedForm;
 use super::rule_numbers::RULE_PROBE;
 use crate::fold::STACK_FRAMES_MAX;
@@ -114,11 +114,11 @@ fn absorb_numbers(
 pub(super) struct Parts {
     marks: Marks,
     numbers: BTreeMap<ArgumentRole, Numbers>,
-    within: Capped<Encoded>,
-    waits: Capped<Encoded>,
-    cpu_ms: Capped<Encoded>,
-    processes: Capped<Encoded>,
-    stacks: Capped<Encoded>,
+    within: Capped<Part<Within>>,
+    waits: Capped<Part<TaskWaits>>,
+    cpu_ms: Capped<Part<u64>>,
+    processes: Capped<Part<ProcessState>>,
+    stacks: Capped<Part<TaskStacks>>,
 }
 
 impl Parts {
@@ -149,18 +149,17 @@ impl Parts {
         insert(&mut self.stacks, tasks, probe.stacks);
     }
 
-    fn probes(&self) -> Probes {
-        let mut numbers = self.numbers.clone();
-        numbers.values_mut().for_each(Numbers::settle);
+    fn probes(mut self) -> Probes {
+        self.numbers.values_mut().for_each(Numbers::settle);
         Probes {
-            marks: self.marks.clone(),
-            numbers,
-            within: classes(&self.within),
-            stacks: classes(&self.stacks),
-            waits: classes(&self.waits),
-            cpu_ms: classes(&self.cpu_ms),
-            processes: classes(&self.processes),
+            marks: self.marks,
+            numbers: self.numbers,
+            within: classes(self.within),
+            waits: classes(self.waits),
+            cpu_ms: classes(self.cpu_ms),
+            processes: classes(self.processes),
             cut: self.stacks.others.clone(),
+            stacks: classes(self.stacks),
         }
     }
 }
@@ -207,9 +206,10 @@ fn write(mut parts: Parts, bytes_max: usize) -> Vec<u8> {
             writer.all_sources();
         }
     }
-    for kind in [parts.waits, parts.cpu_ms, parts.processes, parts.within] {
-        writer.fixed(&kind.within(share, write_kind));
-    }
+    writer.fixed(&parts.waits.within(share, write_kind));
+    writer.fixed(&parts.cpu_ms.within(share, write_kind));
+    writer.fixed(&parts.processes.within(share, write_kind));
+    writer.fixed(&parts.within.within(share, write_kind));
     writer.size(parts.numbers.len());
     let each = share / parts.numbers.len().max(1);
     for (role, numbers) in &mut parts.numbers {
@@ -231,14 +231,12 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<Parts, Rejected> {
     let mut reader = Reader::new(RULE_PROBE, payload, sources)?;
     let parts = Parts {
         marks: Marks::read(&mut reader)?,
-        waits: read_kind(&mut reader, is::<TaskWaits>)?,
-        cpu_ms: read_kind(&mut reader, is::<u64>)?,
-        processes: read_kind(&mut reader, is::<ProcessState>)?,
-        within: read_kind(&mut reader, is::<Within>)?,
+        waits: read_kind(&mut reader, |_| true)?,
+        cpu_ms: read_kind(&mut reader, |_| true)?,
+        processes: read_kind(&mut reader, |_| true)?,
+        within: read_kind(&mut reader, |_| true)?,
         numbers: read_numbers(&mut reader, sources)?,
-        stacks: read_kind(&mut reader, |bytes| {
-            wire::decode(bytes).is_ok_and(|stacks| is_bounded(&stacks))
-        })?,
+        stacks: read_kind(&mut reader, is_bounded)?,
     };
     reader.end()?;
     Ok(parts)

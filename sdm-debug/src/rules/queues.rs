@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::capped::Capped;
 use super::coding::{Reader, Writer, is_merged};
 use super::numbers::{Alike, Numbers};
-use super::parts::{Encoded, classes, insert, is, read_kind, write_kind};
+use super::parts::{Part, insert, ordered, read_kind, write_kind};
 use super::plain::MergedForm;
 use super::rule_numbers::RULE_QUEUES;
 use crate::queues::{MessageKind, TASK_MESSAGES_MAX, TaskQueues};
@@ -113,7 +113,7 @@ impl MessageClass {
 
 /// A row of messages of one kind: the first such message of each task, or the second, and so on. A row of numbers holds
 /// at most one number per task.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Nth {
     kind: MessageKind,
     nth: u32,
@@ -134,7 +134,7 @@ pub(super) struct QueueParts {
     quiet: IdSet,
     more: IdSet,
     without_unexpected: IdSet,
-    kinds: Capped<Encoded>,
+    kinds: Capped<Part<Nth>>,
     numbers: BTreeMap<(Vec<u8>, RowMeaning), Numbers>,
 }
 
@@ -178,22 +178,22 @@ impl QueueParts {
             let known = self.numbers.remove(&(key.to_vec(), what));
             known.unwrap_or_default()
         };
-        let each = |(tasks, nth): (IdSet, Nth)| {
-            let key = wire::encode(&nth);
+        let each = |(tasks, part): (IdSet, Part<Nth>)| {
+            let key = part.bytes;
             MessageClass {
                 tasks,
                 world_peers: of(&key, RowMeaning::WorldPeer),
                 peers: of(&key, RowMeaning::Peer),
                 buffers: of(&key, RowMeaning::Buffer),
-                kind: nth.kind,
+                kind: part.value.kind,
             }
         };
         MergedQueues {
-            classes: classes(&self.kinds).into_iter().map(each).collect(),
             quiet: self.quiet,
             more: self.more,
             without_unexpected: self.without_unexpected,
             cut: self.kinds.others.clone(),
+            classes: ordered(self.kinds).into_iter().map(each).collect(),
         }
     }
 }
@@ -280,7 +280,7 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<QueueParts, Rejected> {
         quiet: reader.set()?,
         more: reader.set()?,
         without_unexpected: reader.set()?,
-        kinds: read_kind(&mut reader, is::<Nth>)?,
+        kinds: read_kind(&mut reader, |_| true)?,
         ..QueueParts::default()
     };
     for _ in 0..reader.count()? {
@@ -291,7 +291,7 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<QueueParts, Rejected> {
             "values belong to an unknown field of a queued message",
         ))?;
         let numbers = Numbers::read(&mut reader, sources)?;
-        if !is::<Nth>(&key) {
+        if wire::decode::<Nth>(&key).is_err() {
             return Err(Rejected(
                 "values belong to a queued message that the answer does not have",
             ));
