@@ -92,3 +92,35 @@ pub(super) fn circle_text(circle: &[u32]) -> Option<String> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_code_of_each_verdict_is_documented() {
+        let guide = include_str!("../../docs/guide.md");
+        let (_, row) = include_str!("../../docs/reference.md")
+            .split_once("\n| `diagnose` |")
+            .unwrap();
+        let row = row.lines().next().unwrap().to_lowercase();
+        for step in [
+            Step::NoHangSeen,
+            Step::Deadlock,
+            Step::CannotTell,
+            Step::CannotGoOn,
+            Step::HeldUp,
+        ] {
+            let (code, name) = (step.exit_code(), step.word());
+            let mut rows = guide
+                .lines()
+                .filter(|row| row.starts_with(&format!("| `{name}")));
+            let cells: Vec<&str> = rows.next().unwrap().split(" | ").collect();
+            assert_eq!(cells[1], code.to_string(), "{name}");
+            assert!(
+                row.contains(&format!(" {code} {}", name.to_lowercase())),
+                "{name}: {row}"
+            );
+        }
+    }
+}
