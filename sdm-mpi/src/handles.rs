@@ -42,11 +42,21 @@ pub const MPICH_SELF: u32 = 0x4400_0001;
 /// MPICH's handle of the null request.
 pub const MPICH_NO_REQUEST: u32 = 0x2c00_0000;
 /// MPICH's handles of `MPI_ERRORS_ARE_FATAL` and `MPI_ERRORS_ABORT`.
-pub const MPICH_FATAL: [u32; 2] = [0x5400_0000, 0x5400_0003];
+const MPICH_FATAL: [u32; 2] = [0x5400_0000, 0x5400_0003];
 /// The lowest bit of the object's kind in a handle of MPICH.
 pub const MPICH_KIND: u32 = 26;
+/// The number of bits of the kind.
+const MPICH_KIND_BITS: u32 = 4;
 /// The kind of error handlers in MPICH.
-pub const MPICH_ERROR_HANDLERS: u32 = 5;
+const MPICH_ERROR_HANDLERS: u32 = 5;
+
+/// True for MPICH's handle of an error handler that ends the job, false for that of another one. None for other numbers.
+#[must_use]
+pub fn is_fatal_handler(handle: u32) -> Option<bool> {
+    let place = handle >> (MPICH_KIND + MPICH_KIND_BITS);
+    let kind = (handle >> MPICH_KIND) & ((1 << MPICH_KIND_BITS) - 1);
+    (place != 0 && kind == MPICH_ERROR_HANDLERS).then(|| MPICH_FATAL.contains(&handle))
+}
 
 /// The constant that a negative argument of a blocking call stands for, in either library. As sources, -1 and -2 have
 /// opposite meanings in the two libraries: Open MPI's are taken. `None` for other numbers.
@@ -82,6 +92,16 @@ mod tests {
         let sources = [-2, -1, 0].map(|number| constant(R::Source, number));
         assert_eq!(sources, [nobody, Some(ANY_SOURCE), None]);
         assert_eq!(constant(R::Count, -1), None);
+    }
+
+    #[test]
+    fn error_handlers_of_mpich_have_handles_of_their_kind() {
+        let handlers = [0x5400_0000, 0x5400_0001, 0x5400_0003, 0xd400_0007];
+        let fatal = handlers.map(is_fatal_handler);
+        assert_eq!(fatal, [Some(true), Some(false), Some(true), Some(false)]);
+        for other in [0, 0x1400_0000, MPICH_SELF, MPICH_NO_REQUEST, u32::MAX] {
+            assert_eq!(is_fatal_handler(other), None, "{other:#x}");
+        }
     }
 
     #[test]

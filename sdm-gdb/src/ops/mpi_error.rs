@@ -8,7 +8,8 @@
 use std::fmt::Display;
 
 use sdm_debug::Reply;
-use sdm_mpi::{MPICH_ERROR_HANDLERS, MPICH_FATAL, MPICH_KIND, mpich_error, open_mpi_error};
+use sdm_inspect::mpi::{HANDLER_BYTES_MAX, pointers};
+use sdm_mpi::{is_fatal_handler, mpich_error, open_mpi_error};
 
 use super::language::IN_C;
 use super::memory;
@@ -64,8 +65,6 @@ fn abort_for(error: impl Display) -> String {
 
 /// The registers with a function's first and third argument, on x86-64 and on AArch64.
 const FIRST_AND_THIRD: [(&str, &str); 2] = [("$rdi", "$rdx"), ("$x0", "$x2")];
-/// Number of bytes of MPICH's communicator or window in which the pointer to its error handler is sought.
-const OBJECT_BYTES: u32 = 512;
 
 /// Text for the stop where MPICH is about to end the job for an error; `None` if the error is not fatal, or not known
 /// to be so.
@@ -87,34 +86,25 @@ pub(crate) async fn of_mpich(gdb: &Gdb) -> Option<String> {
     None
 }
 
-/// True if the object of MPICH's at an address has an error handler that ends the job, or none, which means the same.
-/// The place of the pointer depends on the version: it is the one to an object whose handle is that of an error
-/// handler. A found place is kept, as a program can handle many errors.
+/// True if the object of MPICH's at an address has an error handler that ends the job, or none, which means the same. A
+/// found position of the pointer to it is kept, as a program can handle many errors.
 async fn is_fatal(gdb: &Gdb, address: u64) -> bool {
-    let Ok(Reply::Memory(blocks)) = memory::read(gdb, &address.to_string(), OBJECT_BYTES).await
-    else {
+    let object = memory::read(gdb, &address.to_string(), HANDLER_BYTES_MAX).await;
+    let Ok(Reply::Memory(blocks)) = object else {
         return false;
     };
-    let bytes = blocks.iter().flat_map(|block| block.bytes.as_chunks().0);
-    let pointers: Vec<u64> = bytes.map(|it| u64::from_ne_bytes(*it)).collect();
+    let bytes: Vec<u8> = blocks.into_iter().flat_map(|block| block.bytes).collect();
+    let pointers: Vec<(usize, u64)> = pointers(&bytes).collect();
     let known = gdb.get().breakpoints.mpi.handler;
-    for at in known.into_iter().chain(0..pointers.len()) {
-        let pointer = pointers.get(at).copied().unwrap_or_default();
-        if let Some(handle) = error_handler(gdb, pointer).await {
-            gdb.edit().breakpoints.mpi.handler = Some(at);
-            return MPICH_FATAL.contains(&handle);
+    let first = pointers.iter().filter(|(at, _)| Some(*at) == known);
+    for (at, pointer) in first.chain(&pointers) {
+        let line = format!("*(unsigned int *) {pointer}");
+        let handle = evaluated(gdb, IN_C, &line).await.ok();
+        let handle = handle.and_then(|handle| handle.text.parse().ok());
+        if let Some(is_fatal) = handle.and_then(is_fatal_handler) {
+            gdb.edit().breakpoints.mpi.handler = Some(*at);
+            return is_fatal;
         }
     }
     true
-}
-
-/// The handle of the error handler at an address; `None` for anything else.
-async fn error_handler(gdb: &Gdb, address: u64) -> Option<u32> {
-    if !address.is_multiple_of(8) || address < 0x1000 || address >> 47 != 0 {
-        return None;
-    }
-    let line = format!("*(unsigned int *) {address}");
-    let handle = evaluated(gdb, IN_C, &line).await.ok()?;
-    let handle: u32 = handle.text.parse().ok()?;
-    (handle >> 30 != 0 && (handle >> MPICH_KIND) & 0xf == MPICH_ERROR_HANDLERS).then_some(handle)
 }

@@ -7,7 +7,7 @@ use crate::memory::Memory;
 
 use sdm_mpi::ArgumentRole;
 
-pub use mpich::{Mpich, Receives};
+pub use mpich::{HANDLER_BYTES_MAX, Mpich, Receives, pointers};
 pub use openmpi::{OpenMpi, OwnObjects, arrived_of_collectives, communicator_of_file};
 
 /// Name of the communicator of all ranks.

@@ -16,6 +16,7 @@ mod windows;
 use std::ops::Range;
 
 use objects::{COMMUNICATORS, GROUPS, Objects, is_later};
+pub use objects::{HANDLER_BYTES_MAX, pointers};
 pub use receives::Receives;
 
 use super::{Members, Piece, WORD, WORLD_NAME, only};

@@ -118,6 +118,18 @@ impl Objects {
     }
 }
 
+/// Number of bytes of a communicator or a window in which the pointer to its error handler is.
+pub const HANDLER_BYTES_MAX: u32 = 512;
+
+/// The words of an object that can be a pointer to another object, with their positions. The position of each pointer
+/// depends on the version.
+pub fn pointers(object: &[u8]) -> impl Iterator<Item = (usize, u64)> {
+    let (words, _) = object.as_chunks();
+    let words = words.iter().map(|word| u64::from_ne_bytes(*word));
+    let is_address = |word: u64| word.is_multiple_of(8) && word >= 0x1000 && word >> 47 == 0;
+    words.enumerate().filter(move |(_, word)| is_address(*word))
+}
+
 /// True for a handle of an object of this kind that is not predefined.
 pub(super) fn is_later(handle: u32, kind: u32) -> bool {
     let of_kind = |place| place << (WHERE - MPICH_KIND) | kind;
