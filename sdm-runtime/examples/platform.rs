@@ -1,5 +1,5 @@
 //! Use of the runtime platform by its owner: a manager starts and reports elements, listeners get notices, a node
-//! is queried, and the manager ends.
+//! is queried, and the manager ends. An agent has a command of its own.
 
 use std::io::Write;
 
@@ -8,6 +8,10 @@ use sdm_runtime::ids::Ids;
 use sdm_runtime::model::Model;
 use sdm_runtime::model::listeners::Interest;
 use sdm_runtime::states::{Manager, Node, Process};
+use sdm_runtime::wire::Dialect;
+use sdm_runtime::wire::agent::{Agent, Phase};
+use sdm_runtime::wire::client::Client;
+use sdm_runtime::wire::command::{Command, OWN_MIN};
 use sdm_runtime::wire::event::{Event, Kind};
 use sdm_runtime::wire::groups::Group;
 
@@ -20,6 +24,28 @@ fn new(kind: Kind, parent: &str, ids: &str, attributes: &[(&str, &str)]) -> Even
             .collect(),
     };
     Event::New(kind, parent.to_owned(), vec![group])
+}
+
+/// Sends a command that only this program's two ends know; returns its arguments, as the agent gets them.
+fn own_command(args: &[&str]) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+    let mut agent = Agent::new(Vec::new()).with_own_commands();
+    let mut client = Client::new(Dialect::Document, "1")?;
+    while agent.phase() != Phase::Normal {
+        agent.receive(&client.take_output());
+        agent.poll()?;
+        client.receive(&agent.take_output());
+        while client.poll()?.is_some() {}
+    }
+    let args = args.iter().map(|it| (*it).to_owned()).collect();
+    client.send(Command::Own { id: OWN_MIN, args })?;
+    agent.receive(&client.take_output());
+    match agent.poll()? {
+        Some((tid, Command::Own { args, .. })) => {
+            agent.complete(tid, Ok(()));
+            Ok(args)
+        }
+        other => Err(format!("{other:?}").into()),
+    }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -50,6 +76,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         writeln!(out, "node 3: {:?}", notice.what)?;
     }
     model.drop_listener(on_node);
+    writeln!(out, "own command: {:?}", own_command(&["rack=7"])?)?;
     model.mark_stale(manager, "its agent has ended");
     writeln!(out, "stale: {:?}", model.stale(manager))?;
     model.remove_manager(manager);

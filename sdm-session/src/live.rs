@@ -142,12 +142,6 @@ impl Session {
         &self.lost
     }
 
-    /// The pid of the master. None if it was not started here.
-    #[must_use]
-    pub fn master_pid(&self) -> Option<u32> {
-        self.master.as_ref().map(Child::id)
-    }
-
     /// Ends the session. Started programs are killed, or all are left running, as `policy` says. No process
     /// of SDM remains.
     ///

@@ -63,8 +63,8 @@ impl RoutingPolicy for Chain {
     }
 }
 
-/// Prints a member's place in the tree: its parent, the tasks at or below it, and the child on the way to each. One
-/// write, as all members share the stream.
+/// Prints a member's place in the tree: its parent, the tasks at or below it with the bytes of their set in a message, and
+/// the child on the way to each. One write, as all members share the stream.
 pub(crate) fn print_place(me: ServerId, node: &Node) -> io::Result<()> {
     let all = IdSet::all_below(1000);
     let parent = node.parent().map(|parent| parent.to_string());
@@ -73,7 +73,8 @@ pub(crate) fn print_place(me: ServerId, node: &Node) -> io::Result<()> {
         .map(|(child, tasks)| format!(", {tasks} by {child}"))
         .collect();
     let (parent, reached) = (parent.unwrap_or_default(), node.reachable(&all));
-    let text = format!("{me}: below {parent}, reaches {reached}{routes}\n");
+    let bytes = reached.encoded_len(0);
+    let text = format!("{me}: below {parent}, reaches {reached} ({bytes} bytes){routes}\n");
     io::stderr().write_all(text.as_bytes())
 }
 

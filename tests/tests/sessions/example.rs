@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
+use sdm_idset::IdSet;
 use sdm_tests::binaries;
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
@@ -78,12 +79,26 @@ fn example_protocol_runs_in_processes_of_its_own() {
     let places = String::from_utf8(done.stderr).expect("text");
     let mut places: Vec<&str> = places.lines().collect();
     places.sort_unstable();
+    let bytes = |set: &str| set.parse::<IdSet>().expect("a set").encoded_len(0);
+    let reached = |set: &str| format!("reaches {set} ({} bytes)", bytes(set));
     let expected = [
-        "master: below front-end, reaches 0-3, 0-3 by server 0",
-        "server 0: below master, reaches 0-3, 1-3 by server 1",
-        "server 1: below server 0, reaches 1-3, 2-3 by server 2",
-        "server 2: below server 1, reaches 2-3, 3 by server 3",
-        "server 3: below server 2, reaches 3",
+        format!(
+            "master: below front-end, {}, 0-3 by server 0",
+            reached("0-3")
+        ),
+        format!(
+            "server 0: below master, {}, 1-3 by server 1",
+            reached("0-3")
+        ),
+        format!(
+            "server 1: below server 0, {}, 2-3 by server 2",
+            reached("1-3")
+        ),
+        format!(
+            "server 2: below server 1, {}, 3 by server 3",
+            reached("2-3")
+        ),
+        format!("server 3: below server 2, {}", reached("3")),
     ];
     assert_eq!(places, expected);
 }
@@ -105,6 +120,7 @@ fn example_platform_reports_elements_to_listeners() {
             "Node: Changed([(\"nodeProcessState\", RoaringBitmap<[3]>)])",
         ]
     );
+    assert!(text.contains("own command: [\"rack=7\"]\n"), "{text}");
     let last = "ResourceManager: Removed(RoaringBitmap<[1]>)\n";
     assert!(text.ends_with(last), "{text}");
 }
