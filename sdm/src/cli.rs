@@ -15,6 +15,7 @@ mod listen;
 mod look;
 #[cfg(test)]
 mod option_list;
+mod pages;
 mod pmix;
 mod printers;
 mod programs;
@@ -45,6 +46,7 @@ pub use launch::{LauncherArgs, ReachArgs, TreeArgs};
 pub use listen::Listen;
 use listen::listen;
 pub use look::LookArgs;
+pub(crate) use pages::Page;
 pub use pmix::{
     PmixArgs, PmixChannel, PmixIoArgs, PmixJobArgs, PmixLogArgs, PmixQueryArgs, PmixServerArgs,
     PmixSignalArgs, PmixSpawnArgs, PmixVerb,
@@ -62,6 +64,8 @@ pub const TASKS_MAX: u32 = 1 << 20;
 /// once.
 #[derive(Debug, Parser)]
 #[command(name = "sdm", version, long_version = crate::build::description(), max_term_width = 100)]
+#[command(mut_subcommands = pages::with_pages, help_template = Page::SDM.template(),
+          after_long_help = Page::SDM.exit_status())]
 pub struct Cli {
     /// The command.
     #[command(subcommand)]
@@ -71,52 +75,37 @@ pub struct Cli {
 /// The commands of `sdm`.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Start a program as N processes, stop each at `main`, and debug them: `sdm run -n 8 ./app`.
+    /// Start a program as N processes, stop each at `main`, and debug them.
     Run(Box<RunArgs>),
     /// Try SDM without a program: N debug servers on this machine answer as N ranks would.
     Emulate(EmulateArgs),
-    /// Debug processes that are already running, and leave them running at the end: `sdm attach PID-OF-MPIRUN`.
+    /// Debug processes that are already running, and leave them running at the end.
     Attach(AttachArgs),
     /// Debug running processes in a browser; the same as `sdm attach --web`.
     #[command(mut_arg("web", |it| it.default_value("127.0.0.1:0")))]
     Web(AttachArgs),
-    /// Explain why a running job hangs, from a few samples of its stacks; the job keeps running: `sdm diagnose
-    /// PID-OF-MPIRUN`.
-    ///
-    /// Exit code, by the verdict: 0 No hang seen, 1 Deadlock, 2 Cannot tell (or an error of sdm), 3 Cannot go on (a
-    /// rank crashed, ended or is stopped), 4 Held up by (some ranks compute, sleep or poll while the others wait), 130
-    /// interrupted by Ctrl-C.
+    /// Explain why a running job hangs, from a few samples of its stacks; the job keeps running.
     Diagnose(DiagnoseArgs),
     /// Print the stacks of running processes, equal stacks once; the processes keep running.
-    ///
-    /// Exit code: 0 all processes have the same stack, 1 some differ, 2 an error, 130 interrupted by Ctrl-C.
     Stacks(StacksArgs),
     /// Sample the stacks of running processes for some seconds, and print where they spent the time and which made
     /// progress.
-    ///
-    /// Exit code: 0 samples were taken, 2 an error, 130 interrupted by Ctrl-C before the first sample.
     Profile(ProfileArgs),
     /// Print the stacks in core files, equal stacks once; debug the files with -i, -c or -x.
-    ///
-    /// Exit code: 0 all core files have the same stack, 1 some differ, 2 an error.
     Core(CoreArgs),
     /// Debug from an editor: serve the Debug Adapter Protocol (DAP) on standard input and output.
     Dap(DapArgs),
     /// Check whether SDM can work on this host, on other hosts or with a job, and say how to fix what is wrong.
-    ///
-    /// Exit code: 0 no check failed, 1 a check failed, 2 the checks could not be made.
     Doctor(Box<DoctorArgs>),
     /// Repair processes whose debugger was killed: remove its breakpoints from them, and continue those it left
     /// stopped.
     ///
     /// Breakpoints are found by comparing the code in memory with its file. A process that a terminal stopped (Ctrl-Z)
     /// stays stopped.
-    ///
-    /// Exit code: 0 no process needs further repair, 2 an error.
     Rescue(RescueArgs),
     /// Show the default values of options, and the settings file that sets each.
     Settings(SettingsArgs),
-    /// Print the completion script for a shell: `sdm completions bash > FILE`.
+    /// Print the completion script for a shell.
     Completions(CompletionsArgs),
     /// Write the manual pages into a folder.
     Man(ManArgs),
@@ -141,7 +130,7 @@ pub enum Verb {
     Show(ShowArgs),
     /// Watch clusters, machines, jobs and processes on the full screen, as `top` does.
     Top(TopArgs),
-    /// Submit a job, and print its number: `sdm submit -n 8 ./app args`.
+    /// Submit a job, and print its number.
     Submit(SubmitArgs),
     /// Print the output of a job.
     Logs(LogsArgs),
@@ -151,9 +140,9 @@ pub enum Verb {
     Hold(JobArgs),
     /// Release held jobs, so that they can start.
     Release(JobArgs),
-    /// Move pending jobs to another queue: `sdm move QUEUE JOB`.
+    /// Move pending jobs to another queue.
     Move(MoveArgs),
-    /// Change the priority of pending jobs: `sdm priority PRIORITY JOB`.
+    /// Change the priority of pending jobs.
     Priority(PriorityArgs),
     /// Connect to a PMIx server (`prte`, `prterun`) as a tool: list, query, start, follow, signal and end its jobs.
     Pmix(Box<PmixArgs>),

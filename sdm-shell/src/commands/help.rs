@@ -81,23 +81,73 @@ fn lines_of(group: &Group) -> Vec<String> {
     std::iter::once(title).chain(commands).collect()
 }
 
+/// The forms of a set of ranks, each with its meaning.
+const SETS: [(&str, &str); 9] = [
+    ("0-3,7   0..7   0-998/2   all", "ranks; every other one"),
+    (
+        ", ! & ^ ( )",
+        "either, without, both, one of both; left to right",
+    ),
+    ("!3", "all but 3"),
+    ("3.2", "thread 2 of rank 3"),
+    ("@NAME", "a set of `defset NAME SET`"),
+    ("@1 @2 ...", "the classes of the last answer"),
+    ("@host:n[01-04]", "on these hosts"),
+    (
+        "@at:exchange  @halo.c:120  @bp:3",
+        "stopped in a function, at a line, at a breakpoint",
+    ),
+    (
+        "@if:(x > 3)",
+        "where the condition holds; each rank evaluates it",
+    ),
+];
+
+/// The forms of a set of ranks, those with a name at the end.
+fn set_rows() -> impl Iterator<Item = (String, &'static str)> {
+    let forms = SETS.iter().map(|(form, what)| ((*form).to_owned(), *what));
+    let named = PREDEFINED.iter();
+    forms.chain(named.map(|(name, what)| (format!("@{name}"), *what)))
+}
+
 fn sets() -> String {
-    let mut text = String::from(
-        "Sets of ranks, in brackets before a command, or after focus, wait, send:
-  0-3,7   0..7   0-998/2   all      ranks; every other one
-  , ! & ^ ( )                       either, without, both, one of both; left to right
-  !3                                all but 3
-  3.2                               thread 2 of rank 3
-  @NAME                             a set of `defset NAME SET`
-  @1 @2 ...                         the classes of the last answer
-  @host:n[01-04]                    on these hosts
-  @at:exchange  @halo.c:120  @bp:3  stopped in a function, at a line, at a breakpoint
-  @if:(x > 3)                       where the condition holds; each rank evaluates it",
-    );
-    for (name, what) in PREDEFINED {
-        text.push_str(&format!("\n  @{name:<32} {what}"));
+    let mut text =
+        String::from("Sets of ranks, in brackets before a command, or after focus, wait, send:");
+    for (form, what) in set_rows() {
+        text.push_str(&format!("\n  {form:<33} {what}"));
     }
     text
+}
+
+/// A chapter of the manual page about the language of the prompt.
+pub struct Chapter {
+    /// The title, as `help` shows it.
+    pub title: &'static str,
+    /// Forms of commands or sets, each with its meaning.
+    pub rows: Vec<(String, String)>,
+}
+
+/// The chapters of the manual page about the language of the prompt: the sets of ranks, then the commands in the groups
+/// of `help`.
+pub fn chapters() -> impl Iterator<Item = Chapter> {
+    let sets = set_rows().map(|(form, what)| (form, what.to_owned()));
+    let sets = Chapter {
+        title: "Sets of ranks",
+        rows: sets.collect(),
+    };
+    let groups = GROUPS.iter().map(|group| Chapter {
+        title: group.title,
+        rows: group.commands.iter().map(manual_row).collect(),
+    });
+    std::iter::once(sets).chain(groups)
+}
+
+/// A command's usage, and its whole help without the usage.
+fn manual_row(spec: &Spec) -> (String, String) {
+    let text = describe(spec);
+    let what = text.split_once('\n').map_or("", |(_, what)| what);
+    let lines: Vec<&str> = what.lines().map(str::trim).collect();
+    (spec.usage.to_owned(), lines.join("\n"))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ mod table;
 mod words;
 
 pub use complete::{Wanted, completed, completions, ended, is_plain};
-pub use help::help;
+pub use help::{Chapter, chapters, help};
 pub use parse::{CommandLine, called, parse, spelled_out};
 pub use set::{NameError, PREDEFINED, Scope, SetExpr, SetName, fuzz_set_expr, resolve};
 pub use table::is_command;

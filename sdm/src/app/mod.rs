@@ -18,6 +18,7 @@ mod keys;
 mod live;
 mod local;
 mod machine;
+mod manual;
 mod notify;
 mod opener;
 mod pager;
@@ -112,7 +113,7 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
         Verb::Rescue(args) => rescue::rescue(&args.pids),
         Verb::Settings(args) => self_description::settings(args.verb.as_deref()),
         Verb::Completions(args) => self_description::written(completion::script(args.shell)),
-        Verb::Man(args) => self_description::man(&args.directory),
+        Verb::Man(args) => manual::man(&args.directory),
         Verb::Sessions(args) => keep::sessions(args.json),
         Verb::Resume(args) => keep::resume(args.session.as_deref()),
         Verb::Detach(args) => keep::detach(args.session.as_deref()),

@@ -1,8 +1,7 @@
-//! The command line with settings as defaults, its errors and help, the manual pages, and `sdm settings`.
+//! The command line with settings as defaults, its errors and help, and `sdm settings`.
 
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
 
 use clap::error::ContextValue;
 use clap::{Command, CommandFactory};
@@ -73,19 +72,6 @@ fn on_one_line(mut error: clap::Error) -> clap::Error {
         error.insert(kind, value);
     }
     error
-}
-
-/// Carries out `sdm man DIR`. Returns the exit code.
-pub(super) fn man(directory: &Path) -> u8 {
-    let made = std::fs::create_dir_all(directory);
-    let made = made.and_then(|()| clap_mangen::generate_to(Cli::command(), directory));
-    match made {
-        Ok(()) => 0,
-        Err(error) => {
-            complain(format_args!("sdm: {}: {error}", printable_name(directory)));
-            1
-        }
-    }
 }
 
 /// `sdm settings`: all settings of a command, or the changed ones of all commands.

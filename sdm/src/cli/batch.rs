@@ -9,9 +9,6 @@ use clap::Args;
 pub struct BatchArgs {
     /// Run without a prompt: after the commands of -x and -c the program runs to its end, crashes and hangs are
     /// examined, and a report is written.
-    ///
-    /// Exit code: 0 all ranks exited with 0; the program's exit code if all others agree on one; 128 + signal after a
-    /// crash; 120 hang or time limit; 121 MPI_Abort; 122 ranks lost; 123 a debugger command failed.
     #[arg(long, conflicts_with_all = ["interactive", "web"])]
     pub batch: bool,
 

@@ -49,7 +49,7 @@ pub struct ClusterArgs {
 /// The commands for the definition of a cluster.
 #[derive(Debug, Subcommand)]
 pub enum ClusterVerb {
-    /// Define a cluster and connect to it: `sdm cluster add here slurm`.
+    /// Define a cluster and connect to it.
     Add(AddArgs),
     /// Disconnect from a cluster and delete its definition; its jobs keep running.
     #[command(visible_alias = "rm")]

@@ -1,9 +1,9 @@
-//! The groups in which `sdm run --help` shows its options: the ten that matter most come first, under no heading of
-//! their own.
+//! The groups in which help and manual pages show options: of `sdm run` the ten that matter most come first, under no
+//! heading of their own.
 
-use clap::Arg;
+use clap::{Arg, Command};
 
-/// The first group, in its order.
+/// The first group of `sdm run`, in its order.
 pub(super) const FIRST: [&str; 10] = [
     "processes",
     "launcher",
@@ -19,14 +19,28 @@ pub(super) const FIRST: [&str; 10] = [
 
 /// The other groups, each with the long names of its options in order. An option that is in no group keeps its own
 /// heading.
-const GROUPS: [(&str, &[&str]); 7] = [
+const GROUPS: [(&str, &[&str]); 11] = [
     (
         "Processes",
         &["directory", "env", "stdin", "output", "no-stop", "profile"],
     ),
     (
+        "Emulation",
+        &["hosts", "latency", "bandwidth", "roundtrips", "bytes"],
+    ),
+    ("Samples", &["samples", "rate", "for", "watch"]),
+    (
+        "Files",
+        &["dot", "observations", "replay", "flame", "speedscope"],
+    ),
+    (
+        "Resource manager",
+        &["cluster", "queue", "name", "nodes", "time", "option"],
+    ),
+    (
         "Other hosts",
         &[
+            "host",
             "hostfile",
             "launcher-option",
             "server-path",
@@ -69,15 +83,29 @@ const GROUPS: [(&str, &[&str]); 7] = [
             "pmix",
         ],
     ),
-    ("gdb", &["gdb"]),
+    ("gdb", &["gdb", "by", "printers", "force"]),
 ];
 
-/// An option of `sdm run` in its group.
-pub(super) fn of_run(option: Arg) -> Arg {
+/// Maximum number of options that a command shows in one list.
+const LIST_MAX: usize = 8;
+
+/// A command whose options are in groups, if they are too many for one list.
+pub(super) fn in_groups(command: Command) -> Command {
+    let first: &[&str] = match command.get_name() {
+        "run" => &FIRST,
+        _ => &[],
+    };
+    if command.get_opts().count() <= LIST_MAX {
+        return command;
+    }
+    command.mut_args(|option| in_group(option, first))
+}
+
+fn in_group(option: Arg, first: &[&str]) -> Arg {
     let Some(name) = option.get_long().map(str::to_owned) else {
         return option;
     };
-    if let Some(at) = FIRST.iter().position(|known| *known == name) {
+    if let Some(at) = first.iter().position(|known| *known == name) {
         return option.display_order(at);
     }
     for (heading, names) in GROUPS {
@@ -90,7 +118,7 @@ pub(super) fn of_run(option: Arg) -> Arg {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use clap::CommandFactory;
 
@@ -113,7 +141,9 @@ mod tests {
         let first = options.iter().filter(|(_, heading)| heading.is_none());
         let first: BTreeSet<&str> = first.map(|(name, _)| &**name).collect();
         assert_eq!(first, BTreeSet::from(FIRST), "those without a heading");
-        let known: BTreeSet<&str> = options.iter().map(|(name, _)| &**name).collect();
+        let all = crate::cli::Cli::command();
+        let all = all.get_subcommands().flat_map(|it| it.get_arguments());
+        let known: BTreeSet<&str> = all.filter_map(|it| it.get_long()).collect();
         for (heading, names) in GROUPS {
             let unknown: Vec<_> = names.iter().filter(|name| !known.contains(*name)).collect();
             assert!(unknown.is_empty(), "{heading}: {unknown:?}");
@@ -139,5 +169,18 @@ mod tests {
             .take(FIRST.len())
             .collect();
         assert_eq!(shown, FIRST);
+    }
+
+    #[test]
+    fn options_of_every_command_are_in_short_lists() {
+        let command = crate::cli::Cli::command();
+        for verb in command.get_subcommands() {
+            let mut counts = BTreeMap::new();
+            for option in verb.get_opts().filter(|it| !it.is_hide_set()) {
+                *counts.entry(option.get_help_heading()).or_insert(0) += 1;
+            }
+            let is_short = counts.values().all(|count| *count <= 12);
+            assert!(is_short, "{}: {counts:?}", verb.get_name());
+        }
     }
 }

@@ -57,11 +57,11 @@ pub enum PmixVerb {
     Log(PmixLogArgs),
     /// Print the events of jobs until all have ended, or until Ctrl-C.
     Events,
-    /// Start a program under the server and show its output here: `sdm pmix spawn -n 4 -- ./app args`.
+    /// Start a program under the server and show its output here.
     Spawn(PmixSpawnArgs),
     /// Print the output of a job as it is written; with --stdin also send it standard input.
     Io(PmixIoArgs),
-    /// Send a signal to a job or to one of its ranks: `sdm pmix signal NAMESPACE:3 USR1`.
+    /// Send a signal to a job or to one of its ranks.
     Signal(PmixSignalArgs),
     /// End a job.
     Kill(PmixJobArgs),

@@ -7,14 +7,13 @@ use clap::{Args, ValueEnum};
 use sdm_idset::IdSet;
 use sdm_launch::Control;
 
-use super::groups;
 use super::programs::{self, ProgramPart};
 use super::{BatchArgs, CheckArgs, GdbArgs, LauncherArgs, ScriptArgs, TASKS_MAX, TreeArgs};
 use super::{ProgramsError, StdinError, ValueError};
 
 /// `sdm run`.
 #[derive(Debug, Args)]
-#[command(override_usage = "sdm run [OPTIONS] [--] PROGRAM [ARGS]...", mut_args = groups::of_run)]
+#[command(override_usage = "sdm run [OPTIONS] [--] PROGRAM [ARGS]...")]
 pub struct RunArgs {
     /// The number of processes.
     #[arg(short = 'n', long = "processes", aliases = ["np", "ntasks"], value_name = "N", default_value = "1",

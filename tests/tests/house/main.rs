@@ -15,6 +15,7 @@ mod new_files;
 mod newcomer;
 mod observations;
 mod options;
+mod pages;
 mod proc_reader;
 mod programs;
 mod prose;

@@ -31,6 +31,10 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "a lock in the runtime folder, which is the user's own",
     ),
     (
+        "sdm/src/app/manual.rs",
+        "manual pages for all users, in the folder that the user names",
+    ),
+    (
         "sdm-rm/src/definition.rs",
         "a lock beside the configuration",
     ),
