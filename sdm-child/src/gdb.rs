@@ -28,9 +28,10 @@ use crate::stdio::set_nonblocking;
 ///   them for display.
 /// - `print object`: what is behind a pointer to a base class is shown with all its members, also in editors.
 /// - `unwindonsignal`: a program must not continue in an interrupted call, even after a detach or the server's death.
+/// - `maintenance set`: with `confirm off` gdb answers its own question after an internal error with yes, and aborts.
 ///
 /// An empty `debug-file-directory`, set later, makes gdb 2.7 times faster and stacks complete.
-const SETTINGS: [&str; 17] = [
+const SETTINGS: [&str; 22] = [
     "set auto-load safe-path /usr/share/gdb/auto-load",
     "set auto-load scripts-directory $datadir/auto-load:/usr/share/gdb/auto-load",
     "set auto-load local-gdbinit off",
@@ -48,6 +49,11 @@ const SETTINGS: [&str; 17] = [
     "set history save off",
     "set breakpoint pending off",
     "set unwindonsignal on",
+    "maintenance set internal-error quit no",
+    "maintenance set internal-error corefile no",
+    "maintenance set internal-warning quit no",
+    "maintenance set internal-warning corefile no",
+    "maintenance set demangler-warning quit no",
 ];
 
 /// The settings that gdb gets before it reads any file.

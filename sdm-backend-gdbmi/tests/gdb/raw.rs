@@ -68,3 +68,22 @@ fn mi_query_fails_while_a_console_continue_runs_the_program() {
         "{answer:?}"
     );
 }
+
+/// gdb asks whether it shall go on after an internal error or warning, and answers itself with yes where nobody is asked.
+#[test]
+fn gdb_survives_its_internal_errors() {
+    let mut harness = Harness::new();
+    let program = harness.compile("steps", &[]);
+    harness.start(&program, &[]);
+    let console = |line: &str| Command::Console {
+        line: line.to_owned(),
+    };
+    for what in ["internal-error", "internal-warning", "demangler-warning"] {
+        let _ = harness.ask(console(&format!("maintenance {what} of this test")));
+        let answer = harness.ask(console("print 6*7"));
+        assert!(
+            matches!(&answer, Ok(Reply::Text(text)) if text.contains("= 42")),
+            "{what}: {answer:?}"
+        );
+    }
+}
