@@ -130,6 +130,10 @@ fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
 mod pieces {
     use std::collections::BTreeMap;
 
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::Index;
+
     use super::*;
 
     /// Memory made of pieces, by address.
@@ -150,5 +154,41 @@ mod pieces {
             let piece = self.0.entry(address).or_insert_with(|| vec![0; 2048]);
             piece[at..at + bytes.len()].copy_from_slice(bytes);
         }
+    }
+
+    /// A word that structures may have: an address in the memory, a small number, or any.
+    #[derive(Clone, Debug)]
+    enum Word {
+        Address(Index),
+        Any(u64),
+    }
+
+    fn word() -> impl Strategy<Value = Word> {
+        prop_oneof![
+            any::<Index>().prop_map(Word::Address),
+            (0_u64..40).prop_map(Word::Any),
+            Just(Word::Any(u64::MAX)),
+            any::<u64>().prop_map(Word::Any),
+        ]
+    }
+
+    /// Calls the readers with memory of which some words are changed, and with the addresses of its pieces. None may
+    /// panic.
+    pub(super) fn walk_mutated(memory: &MemoryPieces, walk: impl Fn(&MemoryPieces, Vec<u64>)) {
+        let addresses: Vec<u64> = memory.0.keys().copied().collect();
+        let changes = vec((any::<Index>(), any::<Index>(), word()), 0..6);
+        proptest!(|(changes in changes)| {
+            let mut changed = MemoryPieces(memory.0.clone());
+            for (piece, at, word) in changes {
+                let piece = *piece.get(&addresses);
+                let at = at.index(changed.0[&piece].len() / WORD) * WORD;
+                let word = match word {
+                    Word::Address(index) => *index.get(&addresses),
+                    Word::Any(word) => word,
+                };
+                changed.set(piece, at, &word.to_ne_bytes());
+            }
+            walk(&changed, addresses.clone());
+        });
     }
 }

@@ -148,6 +148,24 @@ mod tests {
                 check(&[&whole[..at], &[*byte], &whole[at..]].concat());
             }
         }
+        // Several places at once, by a generator whose numbers are the same in each run.
+        let mut word = 1_u64;
+        let mut below = |bound: usize| {
+            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            usize::try_from(word >> 33).expect("31 bits") % bound
+        };
+        for _ in 0..5000 {
+            let mut bytes = whole.to_vec();
+            for _ in 0..=below(6) {
+                let at = below(bytes.len());
+                match below(3) {
+                    0 => bytes[at] = u8::try_from(below(256)).expect("a byte"),
+                    1 => drop(bytes.splice(at..at, whole[below(whole.len())..].iter().copied())),
+                    _ => bytes.truncate(at.max(1)),
+                }
+            }
+            check(&bytes);
+        }
         assert!(read > 1000, "{read}");
     }
 }

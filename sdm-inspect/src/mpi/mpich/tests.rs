@@ -1,6 +1,7 @@
 //! Tests with memory laid out as in MPICH 4.0, and with memory that has another layout.
 
 mod collectives;
+mod mutated;
 mod partitioned;
 
 use collectives::check_worker;

@@ -1,5 +1,7 @@
 //! Tests with synthetic memory of jobs with many and with few ranks.
 
+mod mutated;
+
 use sdm_mpi::ArgumentRole;
 
 use super::*;
