@@ -20,12 +20,12 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use sdm_sim::Rng;
 use sdm_system::proc;
-use sdm_tests::job::{Look, look};
+use sdm_tests::job::{self, Look, look};
 use sdm_tests::ordinary::lower;
-use sdm_tests::place::{Compiler, Place};
+use sdm_tests::place::{Compiler, Place, script};
 use sdm_tests::run::is_full;
 use sdm_tests::sdm::command;
-use sdm_tests::{binaries, leftovers, processes};
+use sdm_tests::{binaries, leftovers, parts, processes};
 use uses::{USES, Use};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -43,7 +43,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Interval between two checks of an awaited condition.
 const LOOK: Duration = Duration::from_millis(10);
 /// Names of the programs that are debugged.
-const RANKS: [&str; 2] = ["work", "mpi_held"];
+const RANKS: [&str; 3] = ["work", "mpi_held", "outlive"];
 
 /// The fault of one seed.
 #[derive(Debug)]
@@ -58,7 +58,10 @@ struct Fault {
 impl Fault {
     fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
-        let used = USES[usize::try_from(seed).expect("it is small") % USES.len()];
+        let used = match USES[usize::try_from(seed).expect("it is small") % USES.len()] {
+            Use::OpenMpi5 if parts::openmpi5().is_none() => Use::OpenMpi,
+            used => used,
+        };
         let all = [
             Signal::SIGKILL,
             Signal::SIGKILL,
@@ -93,6 +96,12 @@ fn members() -> Vec<(u32, String)> {
     let mut all: Vec<_> = named.map(kind).collect();
     all.sort_unstable();
     all
+}
+
+/// The processes of this test that jobs of a cluster have started.
+fn jobs() -> Vec<(u32, String)> {
+    let all = job::below(std::process::id(), "outlive").into_iter();
+    all.map(|pid| (pid, "outlive".to_owned())).collect()
 }
 
 /// Reaps processes whose parents were killed, as no other process does.
@@ -234,6 +243,15 @@ fn strike(fault: &Fault, front_end: u32) -> (Vec<(u32, String, Signal)>, Vec<u32
     (struck, alone)
 }
 
+/// Gives a command folders of the test for its state.
+fn own_folders<'a>(command: &'a mut Command, place: &Place) -> &'a mut Command {
+    let below = |name: &str| place.path().join(name);
+    command
+        .env("XDG_RUNTIME_DIR", place.runtime())
+        .env("XDG_STATE_HOME", below("state"))
+        .env("XDG_CONFIG_HOME", below("config"))
+}
+
 /// A use of `sdm` that has begun.
 struct Begun {
     sdm: Child,
@@ -245,7 +263,15 @@ impl Begun {
     fn start(used: Use, pid: u32, program: &Path, (place, elsewhere): (&Place, &Place)) -> Self {
         let go = elsewhere.path().join("go");
         let text = |path: &Path| path.to_str().expect("text").to_owned();
-        let words = used.words(pid, &text(program), &text(&go));
+        let mpi = match used {
+            Use::OpenMpi5 => {
+                // The name of the host is in front of the command.
+                script(elsewhere.path(), "go.ssh", "shift; exec sh -c \"$*\"");
+                parts::openmpi5().expect("it was there")
+            }
+            _ => PathBuf::new(),
+        };
+        let words = used.words(pid, &text(program), &text(&go), &mpi);
         let own = binaries::folder().join("sdm");
         let mut sdm = match used {
             Use::Screen | Use::Keep => {
@@ -254,14 +280,20 @@ impl Begun {
                 sdm.args(["-qefc", &line, "/dev/null"]).env("TERM", "xterm");
                 sdm
             }
+            Use::Cluster => {
+                let (own, words) = (own.display(), words.join(" "));
+                let line = format!("{own} cluster add faults local && {own} {words} && {own} jobs");
+                let mut shell = command(place, "/bin/sh");
+                shell.args(["-c", &line]).current_dir(elsewhere.path());
+                shell
+            }
             _ => {
                 let mut sdm = command(place, own);
                 sdm.args(&words);
                 sdm
             }
         };
-        sdm.env("XDG_RUNTIME_DIR", place.runtime());
-        sdm.env("XDG_STATE_HOME", place.path().join("state"));
+        own_folders(&mut sdm, place);
         let said = elsewhere.path().join("said");
         let out = File::create(&said).expect("a file");
         sdm.stdout(out.try_clone().expect("a descriptor"))
@@ -271,7 +303,7 @@ impl Begun {
     }
 
     /// Makes `sdm` end, and returns the faults of that end. Processes that are `alone` are resumed before.
-    fn end(&mut self, used: Use, pid: u32, alone: &[u32]) -> Vec<String> {
+    fn end(&mut self, used: Use, pid: u32, alone: &[u32], place: &Place) -> Vec<String> {
         let mut wrong = Vec::new();
         let _ = fs::write(&self.go, "");
         for pid in alone {
@@ -281,7 +313,7 @@ impl Begun {
             let _ = input.write_all(used.farewell());
         }
         // What goes on without an end ends by the signal.
-        if matches!(used, Use::Batch | Use::Watch) {
+        if matches!(used, Use::Batch | Use::Watch | Use::OpenMpi5) {
             let _ = kill(Pid::from_raw(self.sdm.id().cast_signed()), Signal::SIGTERM);
         }
         let begin = Instant::now();
@@ -299,6 +331,12 @@ impl Begun {
             let _ = self.sdm.kill();
         }
         let _ = self.sdm.wait();
+        if used == Use::Cluster {
+            let mut stop = command(place, binaries::folder().join("sdm"));
+            let _ = own_folders(&mut stop, place)
+                .args(["cluster", "stop"])
+                .output();
+        }
         if used == Use::Keep {
             // The session's keeper outlives a killed terminal, as intended.
             for (pid, _) in members().into_iter().filter(|(_, name)| name == "sdm") {
@@ -307,10 +345,10 @@ impl Begun {
         }
         let is_gone = wait_for(END_WAIT, || {
             reap(&[self.sdm.id(), pid]);
-            members().is_empty()
+            members().is_empty() && jobs().is_empty()
         });
         if !is_gone {
-            let left = members();
+            let left: Vec<_> = members().into_iter().chain(jobs()).collect();
             let named = left.iter().map(|(pid, _)| leftovers::named(*pid));
             wrong.push(format!("left behind: {:?}", named.collect::<Vec<_>>()));
             left.iter()
@@ -349,6 +387,7 @@ fn strike_once(fault: &Fault) -> Told {
     let (compiler, name) = match fault.used {
         Use::OpenMpi | Use::Pmix => (Compiler::OpenMpi, "mpi_held"),
         Use::Hydra => (Compiler::Mpich, "mpi_held"),
+        Use::Cluster => (Compiler::C, "outlive"),
         _ => (Compiler::C, "work"),
     };
     let program = elsewhere.compile(name, compiler);
@@ -359,11 +398,19 @@ fn strike_once(fault: &Fault) -> Told {
         let _ = input.write_all(&fault.used.input(pid));
     }
     std::thread::park_timeout(fault.moment);
+    let jobs = jobs();
     let (struck, alone) = strike(fault, begun.sdm.id());
     let named = struck.iter();
     let named = named.map(|(_, name, signal)| format!("{signal} to {name}"));
     told.struck = named.collect();
-    told.violations = begun.end(fault.used, pid, &alone);
+    told.violations = begun.end(fault.used, pid, &alone, &place);
+    // The agent's program also runs the job.
+    let is_agent = |it: &(u32, String, Signal)| it.1 == "sdm-agent";
+    let must_end = !jobs.is_empty() && !struck.iter().any(is_agent);
+    if must_end && !elsewhere.path().join("done").exists() {
+        told.violations
+            .push("the job did not end by itself".to_owned());
+    }
     if let Some(debugged) = debugged {
         let is_killed = |name: &str| {
             struck

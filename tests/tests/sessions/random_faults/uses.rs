@@ -1,5 +1,7 @@
 //! Uses of `sdm`, each with its command line and input.
 
+use std::path::Path;
+
 use sdm_dap::frame::framed;
 use serde_json::json;
 
@@ -23,9 +25,11 @@ pub(super) enum Use {
     OpenMpi,
     Hydra,
     Pmix,
+    OpenMpi5,
+    Cluster,
 }
 
-pub(super) const USES: [Use; 17] = [
+pub(super) const USES: [Use; 19] = [
     Use::Look,
     Use::LookByGdb,
     Use::Diagnose,
@@ -43,7 +47,18 @@ pub(super) const USES: [Use; 17] = [
     Use::OpenMpi,
     Use::Hydra,
     Use::Pmix,
+    Use::OpenMpi5,
+    Use::Cluster,
 ];
+
+/// Options for a `prterun` with a daemon (`prted`) for a second host. Its ssh is a script that starts the daemon here.
+fn two_hosts(ssh: &str) -> Vec<String> {
+    let options = ["--prtemca", "plm_ssh_agent", ssh, "--map-by", "node"];
+    let hosts = ["--host", "localhost:1,10.255.255.1:1"];
+    let all = options.into_iter().chain(hosts);
+    all.flat_map(|it| ["--launcher-option".to_owned(), it.to_owned()])
+        .collect()
+}
 
 impl Use {
     /// True if the use concerns a process that ran before.
@@ -65,8 +80,8 @@ impl Use {
         )
     }
 
-    /// The arguments of `sdm`.
-    pub(super) fn words(self, pid: u32, program: &str, go: &str) -> Vec<String> {
+    /// The arguments of `sdm`. `mpi` is the folder of Open MPI 5.
+    pub(super) fn words(self, pid: u32, program: &str, go: &str, mpi: &Path) -> Vec<String> {
         let pid = &pid.to_string();
         let launched = |launcher: &str| {
             let words = ["run", "--batch", "--no-report", "-n", "2", "--launcher"];
@@ -120,6 +135,16 @@ impl Use {
             Self::OpenMpi => return launched("mpirun"),
             Self::Hydra => return launched("mpiexec"),
             Self::Pmix => return launched("local"),
+            Self::OpenMpi5 => {
+                let mpirun = mpi.join("bin/mpirun");
+                let mut words: Vec<String> = launched(&mpirun.to_string_lossy());
+                // MPI does not connect these ranks, which are on one host in truth.
+                words.splice(words.len() - 1.., ["spin".to_owned()]);
+                let end = words.iter().position(|word| word == "--").expect("there");
+                words.splice(end..end, two_hosts(&format!("{go}.ssh")));
+                return words;
+            }
+            Self::Cluster => &["submit", "-M", "faults", "-n", "2", "--", program],
         };
         words.iter().map(|word| (*word).to_owned()).collect()
     }
