@@ -10,6 +10,7 @@ mod batch;
 mod binding;
 mod by_hand;
 mod classes;
+mod clock;
 mod clusters;
 mod commands;
 mod containers;
