@@ -2,6 +2,7 @@
 //! process stopped nor are taken for the right ones.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,13 +16,14 @@ use super::planted::{NO_GDB, Running, build, compile};
 /// C source of a program that is planted where gdb looks for another one. Its function `EVIL` must not be shown.
 const EVIL: &str = "int EVIL(void) { for (;;) ; } int main(void) { return EVIL(); }";
 
-/// A script that starts gdb and records its calls of `open`, `openat` and `ptrace`. Returns the script and the file of
+/// A script that starts gdb and records its calls that look at files, and of `ptrace`. Returns the script and the file of
 /// the calls.
 fn traced_gdb(users: &Neighbour) -> (PathBuf, PathBuf) {
     let log = users.home(Who::User).join("calls");
-    // The gdb stays the child that was started.
+    // The gdb stays the child that was started. Its own children are not traced (`-f`): it tries out tracing on one, and
+    // waits for that child for ever if another process traces it. A child that opens a FIFO keeps the attach from ending.
     let line = format!(
-        "#!/bin/sh\nexec strace -D -o {} -e trace=open,openat,ptrace gdb \"$@\"\n",
+        "#!/bin/sh\nexec strace -D -o {} -e trace=open,openat,stat,newfstatat,ptrace gdb \"$@\"\n",
         log.display()
     );
     let gdb = users.plant(Who::User, "traced-gdb", 0o755, line);
@@ -44,20 +46,73 @@ fn stripped(users: &Neighbour, program: &Path, name: &str) -> PathBuf {
     )
 }
 
+/// The program where all can write, with its debug information in a file that is gone, so that gdb looks for a package of
+/// such files.
+fn split(users: &Neighbour, folder: &Path) -> PathBuf {
+    let rpath = format!("-Wl,-rpath,{}", folder.display());
+    let options = [
+        "-g",
+        "-gsplit-dwarf",
+        "-o",
+        "split",
+        "prog.c",
+        "-L.",
+        "-lanswer",
+    ];
+    compile("cc", &[&options[..], &[&rpath]].concat(), folder);
+    fs::remove_file(folder.join("split-prog.dwo")).expect("it was made");
+    users.plant_copy(
+        Who::User,
+        users.shared().join("split"),
+        0o755,
+        folder.join("split"),
+    )
+}
+
+/// The program where all can write, whose debug information names an alternate file.
+fn alternate(users: &Neighbour, folder: &Path) -> PathBuf {
+    let named = users.shared().join("alternate.debug");
+    let link = [named.as_os_str().as_bytes(), b"\0", &[7; 20]].concat();
+    fs::write(folder.join("link"), link).expect("a file");
+    let section = [
+        "--add-section",
+        ".gnu_debugaltlink=link",
+        "prog",
+        "alternate",
+    ];
+    compile("objcopy", &section, folder);
+    users.plant_copy(
+        Who::User,
+        users.shared().join("alternate"),
+        0o755,
+        folder.join("alternate"),
+    )
+}
+
+/// The program, with its library where all can write.
+fn loading(users: &Neighbour, folder: &Path) -> PathBuf {
+    let library = users.shared().join("libanswer.so");
+    users.plant_copy(Who::User, &library, 0o755, folder.join("libanswer.so"));
+    let rpath = format!("-Wl,-rpath,{}", users.shared().display());
+    let program = ["-g", "-o", "loading", "prog.c", "-L.", "-lanswer", &rpath];
+    compile("cc", &program, folder);
+    users.give(Who::User, &folder.join("loading"), 0o755);
+    folder.join("loading")
+}
+
 fn plant_fifo(users: &Neighbour, path: &Path) {
     mkfifo(path, Mode::from_bits_truncate(0o644)).expect("a FIFO");
     users.give(Who::Neighbour, path, 0o644);
 }
 
-/// The calls by which gdb, once attached, opens a planted file by its name; opens with `O_PATH` read nothing and do not
-/// count.
-fn opens<'a>(calls: &'a str, planted: &Path) -> Vec<&'a str> {
+/// The calls with which gdb, once attached, looks at a planted file (`stat`, `O_PATH`), and those with which it opens it.
+fn opens<'a>(calls: &'a str, planted: &Path) -> (Vec<&'a str>, Vec<&'a str>) {
     let name = format!("\"{}\"", planted.display());
     let held = calls
         .lines()
         .skip_while(|line| !line.contains("PTRACE_ATTACH"));
-    held.filter(|line| line.contains(&name) && !line.contains("O_PATH"))
-        .collect()
+    held.filter(|line| line.contains(&name))
+        .partition(|line| line.contains("O_PATH") || line.contains("stat"))
 }
 
 fn attach(users: &Neighbour, running: &Running, gdb: &Path) -> String {
@@ -158,17 +213,33 @@ fn gdb_attach_opens_no_debug_files_of_other_users() {
     fs::write(folder.join("evil.c"), EVIL).expect("a file");
     compile("cc", &["-g", "-o", "evil", "evil.c"], folder);
     let linked = stripped(&users, &program, "linked");
+    let split = split(&users, folder);
+    let alternate = alternate(&users, folder);
+    let loading = loading(&users, folder);
     let replaced = users.plant_copy(Who::User, users.shared().join("replaced"), 0o755, &program);
     let taken = users.plant_copy(Who::User, users.shared().join("taken"), 0o755, &program);
-    let gone = |path: &Path| PathBuf::from(format!("{} (deleted)", path.display()));
-    for (path, planted, is_evil) in [
-        (&linked, users.shared().join("linked.debug"), false),
-        (&replaced, gone(&replaced), false),
-        (&taken, gone(&taken), true),
+    let shared = |name: &str| users.shared().join(name);
+    for (path, removed, planted, is_evil) in [
+        (&linked, None, shared("linked.debug"), false),
+        (&split, None, shared("split.dwp"), true),
+        (&alternate, None, shared("alternate.debug"), false),
+        (
+            &loading,
+            Some(shared("libanswer.so")),
+            shared("libanswer.so"),
+            false,
+        ),
+        (
+            &replaced,
+            Some(replaced.clone()),
+            shared("replaced (deleted)"),
+            false,
+        ),
+        (&taken, Some(taken.clone()), shared("taken (deleted)"), true),
     ] {
         let running = Running::start(&users, Who::User, path);
-        if path != &linked {
-            fs::remove_file(path).expect("it is there");
+        if let Some(removed) = removed {
+            fs::remove_file(removed).expect("it is there");
         }
         match is_evil {
             true => drop(users.plant_copy(Who::Neighbour, &planted, 0o755, folder.join("evil"))),
@@ -177,8 +248,9 @@ fn gdb_attach_opens_no_debug_files_of_other_users() {
         let text = attach(&users, &running, &gdb);
         assert!(!text.contains("EVIL"), "{}: {text}", planted.display());
         let calls = fs::read_to_string(&log).expect("strace has written it");
-        assert!(calls.contains("PTRACE_ATTACH"), "{calls}");
-        assert_eq!(opens(&calls, &planted), [""; 0], "{}", planted.display());
+        let (looks, reads) = opens(&calls, &planted);
+        assert!(!looks.is_empty(), "{}: {calls}", planted.display());
+        assert_eq!(reads, [""; 0], "{}", planted.display());
         fs::remove_file(&log).expect("it is there");
     }
     // One's own are read as ever.
