@@ -15,6 +15,7 @@ pub mod invoke;
 pub mod ledger;
 pub mod local;
 pub mod manager;
+mod notice_events;
 mod program;
 pub mod prrte;
 mod script;

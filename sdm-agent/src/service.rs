@@ -8,9 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use roaring::RoaringBitmap;
 use sdm_runtime::attribute as id;
-use sdm_runtime::ids::Ids;
 use sdm_runtime::states::Machine;
 use sdm_runtime::wire::IdForm;
 use sdm_runtime::wire::agent::{Agent, Phase, SendError};
@@ -18,13 +16,12 @@ use sdm_runtime::wire::command::{self, Command};
 use sdm_runtime::wire::definition::Definition;
 use sdm_runtime::wire::event::{Event, Failure};
 use sdm_runtime::wire::frame::FrameError;
-use sdm_runtime::wire::groups::Group;
 use sdm_text::printable;
 
 use crate::error::ManagerError;
-use crate::ledger::{EqualElements, Ledger, Notice};
+use crate::ledger::{Ledger, Notice};
 use crate::manager::{JobChange, Submission};
-use crate::snapshot::wire_attributes;
+use crate::notice_events::events;
 use crate::worker::{Reply, Request};
 
 /// The shortest pause between two queries of the manager, unless a client's command requests an earlier query.
@@ -33,8 +30,6 @@ const PAUSE_MIN: Duration = Duration::from_secs(2);
 const PAUSE_SOON: Duration = Duration::from_millis(100);
 /// The longest pause between two queries of the manager.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// Maximum number of groups of elements in one event, so that no message gets too large.
-const GROUPS_MAX: usize = 1000;
 /// Size of the unread output from which the client's commands are not read, in bytes. With less output the commands are
 /// answered, even if the client reads nothing.
 const HEARD_BYTES_MAX: usize = 8 << 20;
@@ -49,12 +44,19 @@ struct PendingCommand {
     submission: Option<String>,
 }
 
+/// An event for the client.
+enum UntoldEvent {
+    Of(Event),
+    /// The NEW event of elements that were hidden by filters.
+    Again(Event),
+}
+
 /// The agent of one client.
 pub struct Service {
     wire: Agent,
     ledger: Option<Ledger>,
     /// Events that are still to be sent to the client.
-    untold: VecDeque<Event>,
+    untold: VecDeque<UntoldEvent>,
     requests: VecDeque<Request>,
     asked: BTreeMap<u64, PendingCommand>,
     last_number: u64,
@@ -254,8 +256,8 @@ impl Service {
                 code,
                 text: text.clone(),
             };
-            self.untold
-                .push_back(Event::Message("WARNING".to_owned(), failure));
+            let event = Event::Message("WARNING".to_owned(), failure);
+            self.untold.push_back(UntoldEvent::Of(event));
             self.trouble = Some(text);
         }
     }
@@ -288,6 +290,7 @@ impl Service {
             self.next_look = Some(now);
         }
         self.tell();
+        self.tell_again();
         // The next part of the last snapshot, once the client has received the previous one.
         if self.wire.output_bytes() == 0
             && self.untold.is_empty()
@@ -296,6 +299,7 @@ impl Service {
             let more = ledger.more();
             self.note(more);
             self.tell();
+            self.tell_again();
         }
         self.answer_looks();
         Ok(())
@@ -304,7 +308,19 @@ impl Service {
     fn note(&mut self, notices: Vec<Notice>) {
         let form = self.wire.id_form();
         let events = notices.into_iter().flat_map(|notice| events(notice, form));
-        self.untold.extend(events);
+        self.untold.extend(events.map(UntoldEvent::Of));
+    }
+
+    /// Announces the reported elements that a filter has hidden and may hide no more.
+    fn tell_again(&mut self) {
+        let due = self.wire.take_due();
+        if let Some(ledger) = self.ledger.as_ref().filter(|_| !due.is_empty()) {
+            let form = self.wire.id_form();
+            let notices = ledger.reported(&due).into_iter();
+            let events = notices.flat_map(|notice| events(notice, form));
+            self.untold.extend(events.map(UntoldEvent::Again));
+            self.tell();
+        }
     }
 
     /// Answers LOOK once the events of its query are encoded, or if events cannot be sent any more.
@@ -320,10 +336,16 @@ impl Service {
 
     fn tell(&mut self) {
         while let Some(event) = self.untold.pop_front() {
-            match self.wire.send(event.clone()) {
-                Ok(()) => {}
-                Err(SendError::NoMessage) => say_lost(&event),
-                Err(SendError::Suspended | SendError::Full) => {
+            let sent = match &event {
+                UntoldEvent::Of(event) => self.wire.send(event.clone()),
+                UntoldEvent::Again(event) => self.wire.send_again(event.clone()),
+            };
+            match (sent, &event) {
+                (Ok(()), _) => {}
+                (Err(SendError::NoMessage), UntoldEvent::Of(lost) | UntoldEvent::Again(lost)) => {
+                    say_lost(lost);
+                }
+                (Err(SendError::Suspended | SendError::Full), _) => {
                     self.untold.push_front(event);
                     break;
                 }
@@ -438,49 +460,4 @@ fn say_lost(event: &Event) {
     let what: String = format!("{event:?}").chars().take(200).collect();
     let what = printable(what.as_bytes());
     eprintln!("sdm-agent: an event is too long to be sent: {what}");
-}
-
-/// The protocol's events for a notice: as many as its groups need. Text ids have no range sets, so an event with text
-/// ids has at most [`GROUPS_MAX`] elements.
-fn events(notice: Notice, form: IdForm) -> Vec<Event> {
-    let (groups_max, ids_max) = match form {
-        IdForm::Numbers => (GROUPS_MAX, usize::MAX),
-        IdForm::Texts => (1, GROUPS_MAX),
-    };
-    let groups = |all: Vec<EqualElements>| -> Vec<Vec<Group>> {
-        let groups = all.into_iter().flat_map(|alike| {
-            let attributes = wire_attributes(&alike.attributes);
-            parts(alike.ids, ids_max).into_iter().map(move |ids| Group {
-                ids: Ids::Numbers(ids),
-                attributes: attributes.clone(),
-            })
-        });
-        let groups: Vec<Group> = groups.collect();
-        groups.chunks(groups_max).map(<[Group]>::to_vec).collect()
-    };
-    let of = |job: Option<u32>| job.map_or_else(String::new, |job| job.to_string());
-    match notice {
-        Notice::New(it, parent, all) => {
-            let event = |part| Event::New(it, parent.to_string(), part);
-            groups(all).into_iter().map(event).collect()
-        }
-        Notice::Changed(it, job, all) => {
-            let event = |part| Event::Change(it, of(job), part);
-            groups(all).into_iter().map(event).collect()
-        }
-        Notice::Removed(it, job, ids) => {
-            let event = |ids| Event::Remove(it, of(job), Ids::Numbers(ids));
-            parts(ids, ids_max).into_iter().map(event).collect()
-        }
-    }
-}
-
-/// Splits a set into sets of at most `ids_max` elements.
-fn parts(ids: RoaringBitmap, ids_max: usize) -> Vec<RoaringBitmap> {
-    if usize::try_from(ids.len()).is_ok_and(|count| count <= ids_max) {
-        return vec![ids];
-    }
-    let all: Vec<u32> = ids.iter().collect();
-    let parts = all.chunks(ids_max);
-    parts.map(|part| part.iter().copied().collect()).collect()
 }

@@ -63,6 +63,12 @@ impl Changes {
         }
     }
 
+    /// Adds a reported element as it was reported.
+    pub(super) fn again(&mut self, told: &ReportedElement) {
+        let list: Vec<_> = told.attributes.clone().into_iter().collect();
+        self.new.entry(list).or_default().insert(told.id);
+    }
+
     pub(super) fn update(&mut self, told: &mut ReportedElement, now: Attributes) {
         let known = &told.attributes;
         let differs = |(id, value): &(&String, &String)| known.get(*id) != Some(*value);

@@ -147,6 +147,31 @@ impl Ledger {
         notices
     }
 
+    /// The reported elements among these, with their attributes as reported; parents come before their children.
+    #[must_use]
+    pub fn reported(&self, ids: &RoaringBitmap) -> Vec<Notice> {
+        let notices = |kind, parent, all: &mut dyn Iterator<Item = &ReportedElement>| {
+            let mut changes = Changes::default();
+            all.filter(|it| ids.contains(it.id))
+                .for_each(|it| changes.again(it));
+            changes.into_notices(kind, Some(parent), None)
+        };
+        let base = self.base;
+        let machine = self.machine.as_ref().map_or(base, |it| it.id);
+        let mut all = notices(Kind::Machine, base, &mut self.machine.iter());
+        all.extend(notices(Kind::Node, machine, &mut self.nodes.values()));
+        all.extend(notices(Kind::Queue, base, &mut self.queues.values()));
+        for told in self.jobs.values() {
+            let queue = told.job.attributes.get(id::QUEUE_ID);
+            let queue = queue.and_then(|id| id.parse().ok()).unwrap_or(base);
+            let job = &mut std::iter::once(&told.job);
+            all.extend(notices(Kind::Job, queue, job));
+            let processes = &mut told.processes.iter();
+            all.extend(notices(Kind::Process, told.job.id, processes));
+        }
+        all
+    }
+
     fn machine(&mut self) -> Vec<Notice> {
         let Some(now) = self.untold.machine.take() else {
             return Vec::new();

@@ -23,6 +23,9 @@ pub struct States {
     /// Alternative words of agents for the states: those of later versions of PTP, and those in other parts of the
     /// document.
     pub aliases: &'static [(&'static str, &'static str)],
+    /// The word of each state that PTP's own client accepts, in the order of [`words`](Self::words); empty if it has no
+    /// such state. An empty list if the words are the same.
+    ptp: &'static [&'static str],
     /// The state of an element for which no state was reported.
     pub default: &'static str,
     /// Transitions: one row for each state, one letter for each next state: `y` allows it, `.` forbids it. Without rows
@@ -47,8 +50,10 @@ pub trait State: Copy + Eq + Sized + 'static {
 }
 
 macro_rules! states {
+    (@ptp) => { &[] };
+    (@ptp $ptp:expr) => { $ptp };
     ($($(#[$about:meta])* $name:ident: $states:ident($default:ident) { $($state:ident = $word:literal),* $(,)? }
-        attribute: $attribute:expr, aliases: $aliases:expr, rows: $rows:expr $(,)?)*) => {
+        attribute: $attribute:expr, aliases: $aliases:expr, $(ptp: $ptp:expr,)? rows: $rows:expr $(,)?)*) => {
         $(
             $(#[$about])*
             #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +66,7 @@ macro_rules! states {
                 attribute: $attribute,
                 words: &[$($word),*],
                 aliases: $aliases,
+                ptp: states!(@ptp $($ptp)?),
                 default: $name::$default.word(),
                 rows: $rows,
             };
@@ -126,6 +132,7 @@ states! {
     }
     attribute: attribute::QUEUE_STATE,
     aliases: &[],
+    ptp: &["NORMAL", "NORMAL", "STOPPED", "STOPPED"],
     rows: &[],
 
     /// States of a node.
@@ -174,6 +181,7 @@ states! {
     }
     attribute: attribute::JOB_STATE,
     aliases: &[("STARTING", "STARTED"), ("COMPLETED", "TERMINATED")],
+    ptp: &["STARTING", "STARTING", "RUNNING", "COMPLETED", "SUSPENDED", "COMPLETED", ""],
     rows: &["yyyyyyy", "yyyyyyy", "y.yyyyy", "y..y...", "y.yyyyy", "yyyyyyy", "yyyyyyy"],
 
     /// States of a process. SUSPENDED has the name STOPPED in the document's table of attributes.
@@ -188,6 +196,7 @@ states! {
     }
     attribute: attribute::PROCESS_STATE,
     aliases: &[("STOPPED", "SUSPENDED"), ("COMPLETED", "EXITED")],
+    ptp: &["STARTING", "RUNNING", "COMPLETED", "COMPLETED", "SUSPENDED", "COMPLETED", ""],
     rows: &["yyyyyyy", ".yyyyyy", "..y....", "...y...", ".yyyyyy", ".....y.", "yyyyyyy"],
 }
 
@@ -225,6 +234,12 @@ impl States {
         let alias = self.aliases.iter().find(|(alias, _)| *alias == word);
         let word = alias.map_or(word, |(_, word)| word);
         self.words.iter().position(|known| *known == word)
+    }
+
+    /// The word of PTP's own client for a word or an alias; empty if it has no such state, `None` for an unknown word.
+    pub(crate) fn ptp_word(&self, word: &str) -> Option<&'static str> {
+        let at = self.index(word)?;
+        self.ptp.get(at).or_else(|| self.words.get(at)).copied()
     }
 
     /// True if the transition from one state to another is allowed; both are indices in [`words`](Self::words).

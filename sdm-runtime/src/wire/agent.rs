@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use roaring::RoaringBitmap;
+
 use super::command::{self, Command};
 use super::element_ids::{ElementIds, IdForm};
 use super::event::{Event, Failure};
 use super::filter::Filters;
 use super::frame::{Decoder, FrameError, Message};
+use super::ptp_states::in_ptp_words;
 use super::{Dialect, MessageError};
 use crate::attribute;
 
@@ -208,14 +211,52 @@ impl Agent {
     /// # Errors
     /// The event was not accepted.
     pub fn send(&mut self, event: Event) -> Result<(), SendError> {
+        self.send_filtered(|filters| filters.apply(event).into_iter().collect())
+    }
+
+    /// Takes the elements that a filter has hidden and may hide no more. The owner gives [`send_again`](Self::send_again)
+    /// what it has sent about them.
+    pub fn take_due(&mut self) -> RoaringBitmap {
+        self.filters.take_due()
+    }
+
+    /// Sends of a NEW event, with all attributes that the elements have now, what filters have kept from the client and
+    /// do not hide any more.
+    ///
+    /// # Errors
+    /// The event was not accepted.
+    pub fn send_again(&mut self, event: Event) -> Result<(), SendError> {
+        match event {
+            Event::New(kind, parent, groups) => {
+                self.send_filtered(|filters| filters.again(kind, parent, &groups))
+            }
+            other => self.send(other),
+        }
+    }
+
+    fn send_filtered(
+        &mut self,
+        events: impl FnOnce(&mut Filters) -> Vec<Event>,
+    ) -> Result<(), SendError> {
         if self.phase != Phase::Normal || self.is_paused {
             return Err(SendError::Suspended);
         }
-        let Some(event) = self.filters.apply(self.dialect, event) else {
-            return Ok(());
+        let missed = self.filters.missed();
+        let events = events(&mut self.filters);
+        let sent = self.write(events);
+        if sent.is_err() {
+            self.filters.restore(missed);
+        }
+        sent
+    }
+
+    fn write(&mut self, events: Vec<Event>) -> Result<(), SendError> {
+        let events = events.into_iter().flat_map(|event| self.ids.write(event));
+        let of_dialect = |event| match self.dialect {
+            Dialect::Document => event,
+            Dialect::Ptp => in_ptp_words(event),
         };
-        let events = self.ids.write(event).into_iter();
-        let messages = events.map(|it| it.encode(self.dialect, self.events_tid));
+        let messages = events.map(|it| of_dialect(it).encode(self.dialect, self.events_tid));
         let messages: Result<Vec<Message>, _> = messages.collect();
         let messages = messages.map_err(|_| SendError::NoMessage)?;
         let bytes: usize = messages.iter().map(Message::wire_len).sum();

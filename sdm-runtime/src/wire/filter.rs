@@ -8,7 +8,7 @@ use roaring::RoaringBitmap;
 use super::definition::Definition;
 use super::event::{Event, Kind};
 use super::groups::Group;
-use super::{Attribute, Dialect, MessageError};
+use super::{Attribute, MessageError};
 use crate::attribute;
 use crate::ids::Ids;
 
@@ -20,6 +20,19 @@ pub(super) struct Filters {
     silences: Vec<Silence>,
     /// The child elements of each element, as NEW events have reported them.
     below: BTreeMap<u32, RoaringBitmap>,
+    missed: Missed,
+}
+
+/// Elements of which the client does not have the present attributes, because filters have hidden events. Elements whose
+/// ids are text are not followed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Missed {
+    /// Elements that the client does not know: their NEW event was hidden.
+    unknown: RoaringBitmap,
+    /// Elements that the client knows, with attributes that it was not sent.
+    stale: RoaringBitmap,
+    /// Elements that may be visible now.
+    due: RoaringBitmap,
 }
 
 /// Elements for which no events, or no events about some attributes, are sent: FILTER_EVENTS.
@@ -33,10 +46,36 @@ struct Silence {
     attributes: Vec<Attribute>,
 }
 
+impl Missed {
+    fn is_empty(&self) -> bool {
+        self.unknown.is_empty() && self.stale.is_empty()
+    }
+}
+
 impl Filters {
     /// Replaces the filters of SET_FILTERS.
     pub(super) fn set(&mut self, words: Vec<String>) {
         self.words = words;
+        self.all_are_due();
+    }
+
+    fn all_are_due(&mut self) {
+        self.missed.due = &self.missed.unknown | &self.missed.stale;
+    }
+
+    /// Takes the elements that may be visible since the last call; [`again`](Self::again) announces them.
+    pub(super) fn take_due(&mut self) -> RoaringBitmap {
+        let due = std::mem::take(&mut self.missed.due);
+        due & (&self.missed.unknown | &self.missed.stale)
+    }
+
+    /// The elements that the client has missed, for [`restore`](Self::restore) if an event cannot be sent.
+    pub(super) fn missed(&self) -> Missed {
+        self.missed.clone()
+    }
+
+    pub(super) fn restore(&mut self, missed: Missed) {
+        self.missed = missed;
     }
 
     /// Removes these filters; an empty list removes all of them, including those of FILTER_EVENTS.
@@ -46,6 +85,7 @@ impl Filters {
         if gone.is_empty() {
             self.silences.clear();
         }
+        self.all_are_due();
     }
 
     /// The filters of SET_FILTERS as definitions: the id is the filtered attribute, the default is the value.
@@ -82,11 +122,8 @@ impl Filters {
             Ids::Numbers(numbers) => (numbers, None),
             Ids::Text(text) => (RoaringBitmap::new(), Some(text)),
         };
-        let mut last = numbers.clone();
-        while with_children && !last.is_empty() {
-            let below = last.iter().filter_map(|id| self.below.get(&id));
-            last = below.fold(RoaringBitmap::new(), |all, some| all | some) - &numbers;
-            numbers |= &last;
+        if with_children {
+            numbers = self.with_descendants(numbers);
         }
         self.silences.push(Silence {
             numbers,
@@ -97,29 +134,108 @@ impl Filters {
         Ok(())
     }
 
-    /// Removes from an event the parts that filters hide. Returns `None` if no part is left.
-    pub(super) fn apply(&mut self, dialect: Dialect, mut event: Event) -> Option<Event> {
-        // The document's dialect has no FILTER_EVENTS, so parents and children are not needed.
-        if dialect == Dialect::Ptp {
-            self.note(&event);
+    /// These elements and all elements below them.
+    fn with_descendants(&self, mut numbers: RoaringBitmap) -> RoaringBitmap {
+        let mut last = numbers.clone();
+        while !last.is_empty() {
+            let below = last.iter().filter_map(|id| self.below.get(&id));
+            last = below.fold(RoaringBitmap::new(), |all, some| all | some) - &numbers;
+            numbers |= &last;
         }
-        let is_change = matches!(event, Event::Change(..));
-        if let Event::Remove(_, _, ids) = &mut event {
-            let mut whole = self.silences.iter().filter(|it| it.attributes.is_empty());
-            return whole.all(|silence| silence.spares(ids)).then_some(event);
-        }
-        let (Event::New(_, _, groups) | Event::Change(_, _, groups)) = &mut event else {
+        numbers
+    }
+
+    /// Removes from an event the parts that filters hide, and those about elements that the client does not know: their
+    /// changes, their removal, and their children. Returns `None` if no part is left. The removal of an element that
+    /// the client knows is never hidden.
+    pub(super) fn apply(&mut self, mut event: Event) -> Option<Event> {
+        self.note(&event);
+        if self.words.is_empty() && self.silences.is_empty() && self.missed.is_empty() {
             return Some(event);
+        }
+        let is_left = match &mut event {
+            Event::New(_, parent, groups) => {
+                let before = numbers_of(groups);
+                let parent = parent.parse().ok();
+                let is_unknown = |id: &Ids| matches!(id, Ids::Numbers(it) if it.intersection_len(&self.missed.unknown) > 0);
+                if parent.as_ref().is_some_and(is_unknown) {
+                    groups.retain(|group| matches!(group.ids, Ids::Text(_)));
+                }
+                self.reduce(groups);
+                self.missed.unknown |= before - numbers_of(groups);
+                !groups.is_empty()
+            }
+            Event::Change(_, _, groups) => {
+                let before = numbers_of(groups);
+                let unknown = &before & &self.missed.unknown;
+                groups.retain_mut(|group| subtract(&mut group.ids, &unknown));
+                self.reduce(groups);
+                groups.retain(|group| !group.attributes.is_empty());
+                self.missed.stale |= before - numbers_of(groups) - &unknown;
+                // A changed value may be one that no filter hides.
+                if !self.words.is_empty() {
+                    self.missed.due |= self.with_descendants(unknown);
+                }
+                !groups.is_empty()
+            }
+            Event::Remove(_, _, ids) => {
+                let gone = match &*ids {
+                    Ids::Numbers(numbers) => numbers.clone(),
+                    Ids::Text(_) => RoaringBitmap::new(),
+                };
+                let is_left = subtract(ids, &self.missed.unknown);
+                self.missed.unknown -= &gone;
+                self.missed.stale -= gone;
+                is_left
+            }
+            Event::RemoveAll => {
+                self.missed = Missed::default();
+                true
+            }
+            _ => true,
         };
-        if self.words.is_empty() && self.silences.is_empty() {
-            return Some(event);
-        }
+        is_left.then_some(event)
+    }
+
+    /// The events that bring the client up to date with these elements, given with all their attributes: NEW for those
+    /// that it does not know, CHANGE for those of which it has missed attributes.
+    pub(super) fn again(&mut self, kind: Kind, parent: String, groups: &[Group]) -> Vec<Event> {
+        let of = |some: &RoaringBitmap| -> Vec<Group> {
+            let part = |group: &Group| match &group.ids {
+                Ids::Numbers(ids) => Some(Group {
+                    ids: Ids::Numbers(ids & some),
+                    attributes: group.attributes.clone(),
+                })
+                .filter(|part| !part.ids.is_empty()),
+                Ids::Text(_) => None,
+            };
+            groups.iter().filter_map(part).collect()
+        };
+        let (new, changed) = (of(&self.missed.unknown), of(&self.missed.stale));
+        self.missed.unknown -= numbers_of(&new);
+        self.missed.stale -= numbers_of(&changed);
+        let job = match kind {
+            Kind::Process => parent.clone(),
+            _ => String::new(),
+        };
+        let events = [
+            Event::New(kind, parent, new),
+            Event::Change(kind, job, changed),
+        ];
+        events
+            .into_iter()
+            .filter_map(|event| self.apply(event))
+            .collect()
+    }
+
+    /// Applies all filters to groups.
+    fn reduce(&mut self, groups: &mut Vec<Group>) {
         for silence in &self.silences {
-            silence.apply(groups);
+            silence.apply(groups, &mut self.missed.stale);
         }
-        groups
-            .retain_mut(|group| self.filter(group) && !(is_change && group.attributes.is_empty()));
-        (!groups.is_empty()).then_some(event)
+        let mut stale = std::mem::take(&mut self.missed.stale);
+        groups.retain_mut(|group| self.filter(group, &mut stale));
+        self.missed.stale = stale;
     }
 
     /// Updates the known parents and children of elements from an event. New children of hidden elements are hidden
@@ -154,7 +270,7 @@ impl Filters {
 
     /// Applies the filters of SET_FILTERS to a group: removes the hidden attributes. Returns false if the elements
     /// of the group are hidden. PTP's `stdout` and `stderr` stand for the output attributes of a process.
-    fn filter(&self, group: &mut Group) -> bool {
+    fn filter(&self, group: &mut Group, stale: &mut RoaringBitmap) -> bool {
         let has = |word: &String| {
             let pair = word.split_once('=');
             pair.is_some_and(|(k, v)| {
@@ -165,6 +281,7 @@ impl Filters {
         if self.words.iter().any(has) {
             return false;
         }
+        let count = group.attributes.len();
         group.attributes.retain(|(key, _)| {
             !self.words.iter().any(|word| match word.as_str() {
                 "stdout" => key == attribute::PROCESS_STDOUT,
@@ -172,6 +289,11 @@ impl Filters {
                 name => name == key,
             })
         });
+        if let Ids::Numbers(ids) = &group.ids
+            && group.attributes.len() < count
+        {
+            *stale |= ids;
+        }
         true
     }
 }
@@ -180,15 +302,12 @@ impl Silence {
     /// Removes the filtered elements from a set; false if no element is left.
     fn spares(&self, ids: &mut Ids) -> bool {
         match ids {
-            Ids::Numbers(numbers) => {
-                *numbers -= &self.numbers;
-                !numbers.is_empty()
-            }
+            Ids::Numbers(_) => subtract(ids, &self.numbers),
             Ids::Text(text) => self.text.as_ref() != Some(text),
         }
     }
 
-    fn apply(&self, groups: &mut Vec<Group>) {
+    fn apply(&self, groups: &mut Vec<Group>, stale: &mut RoaringBitmap) {
         let mut meant = Vec::new();
         groups.retain_mut(|group| {
             let before = group.clone();
@@ -202,14 +321,40 @@ impl Silence {
             return;
         }
         for mut group in meant {
-            if let Ids::Numbers(numbers) = &mut group.ids {
-                *numbers &= &self.numbers;
-            }
+            let count = group.attributes.len();
             group.attributes.retain(|(key, value)| {
                 let mut all = self.attributes.iter();
                 !all.any(|(k, v)| k == key && (v.is_empty() || v == value))
             });
+            if let Ids::Numbers(numbers) = &mut group.ids {
+                *numbers &= &self.numbers;
+                if group.attributes.len() < count {
+                    *stale |= &*numbers;
+                }
+            }
             groups.push(group);
         }
+    }
+}
+
+/// All ids of groups that are numbers.
+fn numbers_of(groups: &[Group]) -> RoaringBitmap {
+    let mut all = RoaringBitmap::new();
+    for group in groups {
+        if let Ids::Numbers(ids) = &group.ids {
+            all |= ids;
+        }
+    }
+    all
+}
+
+/// Removes elements from a set; false if no element is left.
+fn subtract(ids: &mut Ids, gone: &RoaringBitmap) -> bool {
+    match ids {
+        Ids::Numbers(numbers) => {
+            *numbers -= gone;
+            !numbers.is_empty()
+        }
+        Ids::Text(_) => true,
     }
 }

@@ -17,6 +17,7 @@ pub mod frame;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod groups;
+mod ptp_states;
 
 pub use element_ids::IdForm;
 

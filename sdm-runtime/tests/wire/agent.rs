@@ -1,5 +1,6 @@
 //! Tests of the agent's end: its answers to valid and invalid commands, and events that it sends or holds back.
 
+use sdm_runtime::states::States;
 use sdm_runtime::wire::Dialect;
 use sdm_runtime::wire::MessageError;
 use sdm_runtime::wire::agent::{Agent, Phase, SendError};
@@ -11,7 +12,7 @@ use sdm_runtime::wire::groups::Group;
 
 /// An agent in a dialect, after START_EVENTS; its output until then is taken.
 #[allow(clippy::unwrap_used)]
-fn agent(dialect: Dialect) -> (Agent, Client) {
+pub(super) fn agent(dialect: Dialect) -> (Agent, Client) {
     let definition = |id: &str, kind: &str| Definition {
         id: id.to_owned(),
         kind: kind.to_owned(),
@@ -51,12 +52,22 @@ fn talk(agent: &mut Agent, client: &mut Client) -> (Vec<Report>, Vec<u32>) {
 
 /// The answers to one command.
 #[allow(clippy::unwrap_used)]
-fn ask(agent: &mut Agent, client: &mut Client, command: Command) -> Vec<Report> {
+pub(super) fn ask(agent: &mut Agent, client: &mut Client, command: Command) -> Vec<Report> {
     client.send(command).unwrap();
     talk(agent, client).0
 }
 
-fn done(report: Option<&Report>) -> Result<(), &str> {
+/// The events that have reached the client.
+pub(super) fn events(agent: &mut Agent, client: &mut Client) -> Vec<Event> {
+    let (reports, _) = talk(agent, client);
+    let event = |report| match report {
+        Report::Event(_, event) => Some(event),
+        _ => None,
+    };
+    reports.into_iter().filter_map(event).collect()
+}
+
+pub(super) fn done(report: Option<&Report>) -> Result<(), &str> {
     match report {
         Some(Report::Done(_, _, Ok(()))) => Ok(()),
         Some(Report::Done(_, _, Err(failure))) => Err(&failure.text),
@@ -227,6 +238,79 @@ fn ptp_document_dialect_has_no_big_integers() {
         });
         let message = Event::AttrDef(all.to_vec()).encode(dialect, 1).unwrap();
         assert_eq!(message.args[3], kind);
+    }
+}
+
+#[test]
+fn ptp_dialect_has_only_the_states_of_its_client() {
+    let states: [(Kind, &str, &str, &[&str]); 3] = [
+        (
+            Kind::Job,
+            "jobState",
+            "jobStatus",
+            &[
+                "STARTING",
+                "STARTING",
+                "RUNNING",
+                "COMPLETED",
+                "SUSPENDED",
+                "COMPLETED",
+                "",
+            ],
+        ),
+        (
+            Kind::Process,
+            "processState",
+            "processStatus",
+            &[
+                "STARTING",
+                "RUNNING",
+                "COMPLETED",
+                "COMPLETED",
+                "SUSPENDED",
+                "COMPLETED",
+                "",
+            ],
+        ),
+        (
+            Kind::Queue,
+            "queueState",
+            "queueStatus",
+            &["NORMAL", "NORMAL", "STOPPED", "STOPPED"],
+        ),
+    ];
+    for (kind, key, status, of_ptp) in states {
+        for (word, &of_ptp) in States::of(kind).words.iter().zip(of_ptp) {
+            let sent = |dialect, attributes: &[(&str, &str)]| {
+                let (mut agent, mut client) = agent(dialect);
+                let pair = |(k, v): &(&str, &str)| ((*k).to_owned(), (*v).to_owned());
+                let group = Group {
+                    ids: "7".parse().unwrap(),
+                    attributes: attributes.iter().map(pair).collect(),
+                };
+                let event = Event::New(kind, "5".to_owned(), vec![group]);
+                agent.send(event).unwrap();
+                match &events(&mut agent, &mut client)[..] {
+                    [Event::New(_, _, groups)] => groups[0].attributes.clone(),
+                    other => panic!("{other:?}"),
+                }
+            };
+            let state = [(key, of_ptp)].into_iter().filter(|it| !it.1.is_empty());
+            let expected = |text| {
+                let all = state.clone().chain([(status, text)]);
+                all.map(|(k, v)| (k.to_owned(), v.to_owned()))
+                    .collect::<Vec<_>>()
+            };
+            let pair = (key, *word);
+            assert_eq!(sent(Dialect::Ptp, &[pair]), expected(word));
+            // The manager's own words stay.
+            let told = sent(Dialect::Ptp, &[pair, (status, "held")]);
+            assert_eq!(told, expected("held"));
+            let told = sent(Dialect::Ptp, &[pair, (status, "")]);
+            assert_eq!(told, expected(word));
+            let document = sent(Dialect::Document, &[pair]);
+            assert_eq!(document, [(key.to_owned(), (*word).to_owned())]);
+        }
     }
 }
 

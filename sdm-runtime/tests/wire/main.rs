@@ -2,6 +2,7 @@
 
 mod agent;
 mod element_ids;
+mod filters;
 
 use proptest::prelude::*;
 use sdm_runtime::wire::agent::{Agent, Phase};

@@ -69,7 +69,12 @@ fn a_job_is_submitted_watched_and_ended_in_both_dialects() {
         talk.wait("nodeState", "UP");
         talk.submit("JOB_1", "exit 3", &[]).expect("it is taken");
         let job = talk.wait("jobSubId", "JOB_1");
-        talk.wait("jobState", "TERMINATED");
+        // PTP's own client has other words.
+        let [ended, killed, why] = match dialect {
+            Dialect::Document => ["TERMINATED", "EXITED_SIGNALLED", "processState"],
+            Dialect::Ptp => ["COMPLETED", "COMPLETED", "processStatus"],
+        };
+        talk.wait("jobState", ended);
         assert_eq!(talk.elements[&job]["exitCode"], "3");
         talk.submit("JOB_2", "sleep 1000", &[])
             .expect("it is taken");
@@ -85,8 +90,9 @@ fn a_job_is_submitted_watched_and_ended_in_both_dialects() {
         }
         let end = Command::TerminateJob(job.to_string());
         talk.ask(end).expect("it is ended");
-        talk.until(|talk, _| talk.elements[&job]["jobState"] == "TERMINATED");
-        talk.wait("processState", "EXITED_SIGNALLED");
+        talk.until(|talk, _| talk.elements[&job]["jobState"] == ended);
+        talk.wait("processState", killed);
+        talk.wait(why, "EXITED_SIGNALLED");
         let unknown = talk.ask(Command::TerminateJob("99".to_owned()));
         assert_eq!(
             unknown.unwrap_err(),
@@ -97,6 +103,43 @@ fn a_job_is_submitted_watched_and_ended_in_both_dialects() {
             refused.contains("jobSubId contains a zero byte"),
             "{refused}"
         );
+        talk.quit();
+    }
+}
+
+#[test]
+fn hidden_job_is_announced_when_its_filter_goes() {
+    for dialect in [Dialect::Document, Dialect::Ptp] {
+        let place = Place::new();
+        let mut talk = start(&place, dialect);
+        talk.wait("machineState", "UP");
+        let hide = |words: &[&str]| {
+            let words = words.iter().map(|it| (*it).to_owned()).collect();
+            Command::SetFilters(words)
+        };
+        talk.ask(hide(&["execName=sh"])).expect("it is set");
+        talk.submit("JOB_1", "sleep 1000", &[])
+            .expect("it is taken");
+        talk.submit("JOB_2", "sleep 1000", &[("execName", "dash")])
+            .expect("it is taken");
+        let shown = talk.wait("jobSubId", "JOB_2");
+        // Both jobs have been submitted, and only one is known.
+        let known = |talk: &Talk, job: &str| {
+            let mut all = talk.elements.values();
+            all.any(|it| it.get("jobSubId").is_some_and(|id| id == job))
+        };
+        assert!(!known(&talk, "JOB_1"));
+        talk.ask(hide(&[])).expect("it is set");
+        let hidden = talk.wait("jobSubId", "JOB_1");
+        assert_ne!(shown, hidden);
+        for job in [hidden, shown] {
+            let end = Command::TerminateJob(job.to_string());
+            talk.ask(end).expect("it is ended");
+            talk.until(|talk, _| {
+                let state = &talk.elements[&job]["jobState"];
+                state == "TERMINATED" || state == "COMPLETED"
+            });
+        }
         talk.quit();
     }
 }
