@@ -350,9 +350,12 @@ fn job_of(server: &PrrteServer, job: &Listed) -> Job {
     let processes: Vec<Process> = job.processes.iter().map(process).collect();
     let all = processes.iter().map(|it| snapshot::state(&it.attributes));
     let is_any = |state| all.clone().any(|it| it == Some(state));
+    let has_failed =
+        !processes.is_empty() && all.clone().all(|it| it == Some(states::Process::Error));
     let state = match () {
         () if is_any(states::Process::Running) => states::Job::Running,
         () if is_any(states::Process::Starting) => states::Job::Started,
+        () if has_failed => states::Job::Error,
         () => states::Job::Terminated,
     };
     set_state(&mut attributes, state);

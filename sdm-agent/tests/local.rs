@@ -124,10 +124,10 @@ fn job_survives_its_agent_and_is_found_again() {
         .collect();
     lines.sort();
     assert_eq!(lines, ["0 a b now", "1 a b now"]);
-    // All output is with the first process.
-    let told = value(0, "processStdout").unwrap();
-    assert_eq!(told, read(&ended.attributes["outputPath"]));
-    assert_eq!(value(1, "processStdout"), None);
+    // Each process has its own output.
+    assert_eq!(value(0, "processStdout").as_deref(), Some("0 a b now\n"));
+    assert_eq!(value(1, "processStdout").as_deref(), Some("1 a b now\n"));
+    assert_eq!(value(1, "processStderr"), None);
     let number = place.submit("head -c 100000 /dev/zero | tr '\\0' x >&2", 1);
     let ended = place.job(&number, "TERMINATED");
     let told = &ended.processes[0].attributes["processStderr"];
@@ -148,6 +148,17 @@ fn cancelled_job_ends_with_all_its_processes() {
     wait_gone(&pids);
     let again = place.local().terminate(&number).unwrap_err().to_string();
     assert!(again.contains("has ended"), "{again}");
+}
+
+/// A job is ended whole also while its runner still starts processes.
+#[test]
+fn job_that_is_still_starting_is_ended_whole() {
+    let place = Place::new("starts");
+    let number = place.submit("exec sleep 1000", 200);
+    place.local().terminate(&number).unwrap();
+    let ended = place.job(&number, "TERMINATED");
+    assert_eq!(ended.processes.len(), 200);
+    wait_gone(&place.pids(&number));
 }
 
 #[test]
@@ -204,15 +215,45 @@ fn failed_start_is_an_error_with_its_reason() {
     };
     let number = place.local().submit(&job).unwrap();
     let ended = place.job(&number, "ERROR");
-    let why = &ended.attributes["jobStatusMessage"];
-    assert!(
-        why.contains("/no/such/program") && why.contains("No such file"),
-        "{why}"
-    );
+    let why = ended.attributes["jobStatusMessage"].clone();
+    assert_eq!(why, "/no/such/program: No such file or directory");
+    assert!(ended.processes.is_empty());
+    // Nor is a launcher started for it, or a debugger, or a session.
+    let debugged = Submission {
+        debug: true,
+        debugger: vec!["/usr/bin/env".to_owned()],
+        ..job.clone()
+    };
+    for (launcher, job) in [(Some("/bin/true"), &job), (None, &debugged)] {
+        let program = env!("CARGO_BIN_EXE_sdm-agent").into();
+        let launcher = launcher.map(PathBuf::from);
+        let mut manager = Local::with(place.records(), launcher, program).unwrap();
+        let number = manager.submit(job).unwrap();
+        let ended = place.job(&number, "ERROR");
+        assert_eq!(&ended.attributes["jobStatusMessage"], &why);
+        assert!(ended.processes.is_empty());
+    }
     let nowhere = Submission {
         directory: "/no/such/folder".to_owned(),
         ..job
     };
     let refused = place.local().submit(&nowhere).unwrap_err().to_string();
     assert!(refused.contains("/no/such/folder"), "{refused}");
+}
+
+#[test]
+fn processes_that_a_launcher_has_not_started_are_not_listed() {
+    let place = Place::new("unstarted");
+    let job = Submission {
+        processes: 2,
+        program: "/bin/true".to_owned(),
+        ..Submission::default()
+    };
+    let program = env!("CARGO_BIN_EXE_sdm-agent").into();
+    let launcher = Some(PathBuf::from("/bin/false"));
+    let mut manager = Local::with(place.records(), launcher, program).unwrap();
+    let number = manager.submit(&job).unwrap();
+    let ended = place.job(&number, "TERMINATED");
+    assert_eq!(ended.attributes["exitCode"], "1");
+    assert!(ended.processes.is_empty(), "{ended:?}");
 }

@@ -3,6 +3,7 @@
 //! The managers `openmpi` and `hydra` have a launcher of MPI jobs start the processes.
 
 mod launcher;
+mod output;
 mod ranks;
 pub mod record;
 pub mod runner;
@@ -161,8 +162,7 @@ impl Manager for Local {
             }
         }
         self.ranks.forget();
-        let is_running =
-            |job: &Job| !job.processes.is_empty() && !job.attributes.contains_key(id::END_TIME);
+        let is_running = |job: &Job| job.state() == Some(states::Job::Running);
         let is_busy = snapshot.jobs.values().any(is_running);
         let used = match is_busy {
             true => NodeUse::UserShared,
@@ -202,6 +202,7 @@ impl Manager for Local {
             },
             processes: job.processes,
             is_launched: self.launcher.is_some(),
+            needs: needs(job),
             environment: job.environment.clone(),
             directory,
         };
@@ -221,9 +222,12 @@ impl Manager for Local {
         if order.host != self.host {
             return Err(ManagerError::job(job, format!("runs on {}", order.host)));
         }
-        // The job's runner, which must end the job, may not have recorded its pid yet.
+        // The job's runner, which must end the job, may not have recorded its pid yet. While it starts the processes, it
+        // would die of a signal, and what they have started would stay.
+        let starts =
+            |state: &State| state.started.is_empty() && state.error.is_none() && runs(state);
         let mut state = record::state(&folder).unwrap_or_default();
-        while is_new(&order, &state) {
+        while is_new(&order, &state) || starts(&state) {
             std::thread::sleep(RUNNER_LOOK);
             state = record::state(&folder).unwrap_or_default();
         }
@@ -254,6 +258,15 @@ impl Manager for Local {
     fn change(&mut self, job: &str, _: &JobChange) -> Result<(), ManagerError> {
         let why = format!("is not pending: jobs on {} start at once", self.host);
         Err(ManagerError::job(job, why))
+    }
+}
+
+/// The programs that must exist on this host besides the first word. None with options of the launcher, which may name
+/// other hosts, folders or programs.
+fn needs(job: &Submission) -> Vec<String> {
+    match job.options.is_empty() {
+        true => vec![job.program.clone()],
+        false => Vec::new(),
     }
 }
 
@@ -356,7 +369,10 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str, ranks: &mut R
         let signal = signal.map(|signal: Signal| (signal as i32).to_string());
         set(&mut attributes, id::EXIT_SIGNAL, signal.unwrap_or_default());
     }
-    let mut processes = with_output(processes(order, &state, ranks), folder, &state);
+    let mut processes = processes(order, folder, &state, ranks);
+    if session(order).is_none() {
+        add_output(&mut processes, folder, order, &state);
+    }
     // A runner that has ended, or is on another host, reports no ends.
     if matches!(now, states::Job::Unknown | states::Job::Error) {
         processes.iter_mut().for_each(Process::set_unknown);
@@ -387,19 +403,25 @@ fn state_of(order: &Order, state: &State, is_there: bool, host: &str) -> (states
     }
 }
 
-/// Adds the job's output to the attributes of its first process, until an hour after the job's end. All processes write
-/// to the same two files.
-fn with_output(mut processes: Vec<Process>, folder: &Path, state: &State) -> Vec<Process> {
-    let ended = state.ended;
-    let is_recent = ended.is_none_or(|it| runner::now() - it < OUTPUT_SECONDS);
-    if let Some(first) = processes.first_mut().filter(|_| is_recent) {
-        for (id, name) in [(id::PROCESS_STDOUT, "out"), (id::PROCESS_STDERR, "err")] {
+/// Adds the output to the attributes of the processes, until an hour after the job's end. Processes that a launcher has
+/// started write to the same files: only a single one is known to have written them.
+fn add_output(processes: &mut [Process], folder: &Path, order: &Order, state: &State) {
+    let is_recent = |end| runner::now() - end < OUTPUT_SECONDS;
+    let is_shared = order.copies == 1 && processes.len() > 1;
+    if is_shared || !state.ended.is_none_or(is_recent) {
+        return;
+    }
+    for (process, index) in processes.iter_mut().zip(0..) {
+        let ids = [id::PROCESS_STDOUT, id::PROCESS_STDERR];
+        for (id, path) in ids
+            .into_iter()
+            .zip(output::paths(folder, index, order.copies))
+        {
             // A file that does not exist yet counts as empty.
-            let said = last_of(&folder.join(name)).unwrap_or_default();
-            set(&mut first.attributes, id, said);
+            let said = last_of(&path).unwrap_or_default();
+            set(&mut process.attributes, id, said);
         }
     }
-    processes
 }
 
 /// The last [`OUTPUT_BYTES_MAX`] bytes of a file, as text.
@@ -412,27 +434,27 @@ fn last_of(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The processes of a job. A process that a launcher has started gets the launcher's state and end. While the launcher
-/// runs, a process whose pid is known gets its own state.
-fn processes(order: &Order, state: &State, ranks: &mut Ranks) -> Vec<Process> {
+/// The processes of a job. Those that a launcher or a kept session has to start are listed once their pids are known.
+/// Such a process has its own state while the launcher runs, and then the launcher's end.
+fn processes(order: &Order, folder: &Path, state: &State, ranks: &mut Ranks) -> Vec<Process> {
     let of = |started| process(started, &order.host);
-    let is_launched = order.copies != order.processes || order.is_launched;
+    let is_launched =
+        order.copies != order.processes || order.is_launched || session(order).is_some();
     let Some(launcher) = state.started.first().filter(|_| is_launched) else {
         return state.started.iter().map(of).collect();
     };
-    let mut process = of(launcher);
-    process.attributes.remove(id::PROCESS_PID);
-    let count = usize::try_from(order.processes).unwrap_or(0);
-    let mut all = vec![process; count];
     let runs = launcher.code.is_none() && launcher.signal.is_none();
-    let pids = runs
-        .then(|| ranks.of(launcher.pid, order.processes))
-        .flatten();
-    for (process, pid) in all.iter_mut().zip(pids.unwrap_or_default()) {
-        set(&mut process.attributes, id::PROCESS_PID, pid.to_string());
-        set_state(&mut process.attributes, living(*pid));
-    }
-    all
+    let pids = ranks.of(folder, launcher.pid, runs, order.processes);
+    let rank = |pid: &i32| {
+        let mut process = of(launcher);
+        process.attributes.remove(id::PROCESS_PID);
+        if runs {
+            set(&mut process.attributes, id::PROCESS_PID, pid.to_string());
+            set_state(&mut process.attributes, living(*pid));
+        }
+        process
+    };
+    pids.unwrap_or_default().iter().map(rank).collect()
 }
 
 /// State of a process that has not ended: SUSPENDED while a debugger or a signal has stopped it.

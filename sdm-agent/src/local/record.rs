@@ -1,8 +1,9 @@
 //! Records on disk of this user's jobs: one folder per job. An agent writes the order, the job's runner writes the
 //! state, and every agent reads both.
 //!
-//! `jobs/17/order.json` is the order, `state.json` the job's state, `out` and `err` its output. Several login nodes may
-//! share the folder, so a record names its host.
+//! `jobs/17/order.json` is the order, `state.json` the job's state, `out` and `err` its output, `ranks.json` the pids
+//! that an agent has found of a launcher's processes. Several login nodes may share the folder, so a record names its
+//! host.
 
 use std::fs;
 use std::io;
@@ -38,6 +39,9 @@ pub struct Order {
     /// True if a launcher starts the processes: `words` are those of the launcher, or of a kept session that uses it.
     #[serde(default)]
     pub is_launched: bool,
+    /// Programs of the words, besides the first, that must exist on this host for the job to start.
+    #[serde(default)]
+    pub needs: Vec<String>,
     /// Additional environment variables, as `NAME=value`.
     pub environment: Vec<String>,
     /// The folder that the job runs in.
@@ -185,6 +189,21 @@ pub fn state(folder: &Path) -> io::Result<State> {
 /// [`io::Error`] of the file system.
 pub fn set_state(folder: &Path, state: &State) -> io::Result<()> {
     write(&folder.join("state.json"), state)
+}
+
+/// The pids of the processes that a job's launcher has started, in the order of their ranks; empty if they were never
+/// known.
+#[must_use]
+pub fn ranks(folder: &Path) -> Vec<i32> {
+    read(&folder.join("ranks.json")).unwrap_or_default()
+}
+
+/// Records the pids of the processes that a job's launcher has started.
+///
+/// # Errors
+/// [`io::Error`] of the file system.
+pub fn set_ranks(folder: &Path, pids: &[i32]) -> io::Result<()> {
+    write(&folder.join("ranks.json"), &pids)
 }
 
 /// Start time of a process of this host, in clock ticks since boot; `None` if the process does not exist or has

@@ -4,24 +4,28 @@
 //! started end with it.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, alarm, setsid};
+use nix::unistd::{AccessFlags, Pid, access, alarm, setsid};
 use sdm_system::programs;
 use sdm_text::without_numbers;
 
+use super::output::{self, Collector};
 use super::record::{self, Order, Started, State};
 
 /// Time from the signal that asks the processes to end until they are killed, in seconds.
 const END_WAIT_SECONDS: u32 = 5;
+/// Interval at which the processes' output is collected in the job's own files.
+const COLLECT_PERIOD: Duration = Duration::from_millis(250);
 /// The first argument with which `sdm-agent` becomes a job's runner.
 pub const WORD: &str = "--run-job";
 /// The argument after [`WORD`] in the second start of a runner, which becomes the lasting process.
@@ -72,9 +76,7 @@ pub fn run(folder: &Path) -> io::Result<()> {
     };
     record::set_state(folder, &state)?;
     if let Err(why) = start_all(&order, folder, &mut state) {
-        let program = order.words.first().map(String::as_str).unwrap_or_default();
-        let why = format!("{program}: {why}");
-        state.error = Some(without_numbers(&why).into_owned());
+        state.error = Some(without_numbers(&why.to_string()).into_owned());
         end_all(&state, Signal::SIGKILL);
     }
     // Blocked only now, as the started processes would inherit it.
@@ -89,6 +91,7 @@ pub fn run(folder: &Path) -> io::Result<()> {
         signals.add(signal);
     }
     signals.thread_block()?;
+    let collector = collect(&order, folder);
     reap(&mut state)?;
     record::set_state(folder, &state)?;
     while state.started.iter().any(is_running) {
@@ -105,41 +108,85 @@ pub fn run(folder: &Path) -> io::Result<()> {
             }
         }
     }
+    if let Some(collector) = collector {
+        let mut collector = collector.lock().unwrap_or_else(PoisonError::into_inner);
+        // What cannot be copied stays in the files of its process.
+        let _ = collector.collect(true);
+    }
     state.ended = Some(now());
     record::set_state(folder, &state)
 }
 
+/// Starts a thread that collects the output of a job of several processes.
+fn collect(order: &Order, folder: &Path) -> Option<Arc<Mutex<Collector>>> {
+    let collector = (order.copies > 1).then(|| Collector::new(folder, order.copies))?;
+    let collector = Arc::new(Mutex::new(collector));
+    let own = Arc::clone(&collector);
+    // The thread ends with the process.
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(COLLECT_PERIOD);
+            let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = own.collect(false);
+        }
+    });
+    Some(collector)
+}
+
 fn start_all(order: &Order, folder: &Path, state: &mut State) -> io::Result<()> {
-    let open = |name| {
-        let mut options = File::options();
-        options.append(true).create(true).open(folder.join(name))
-    };
-    let (out, err) = (open("out")?, open("err")?);
     let Some((program, arguments)) = order.words.split_first() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    let own_path = std::env::var_os("PATH").unwrap_or_default();
-    let given = |pair: &String| pair.strip_prefix("PATH=").map(OsString::from);
-    let path = order.environment.iter().rev().find_map(given);
-    let program = programs::find(program.as_ref(), &path.unwrap_or(own_path))?;
+    let failed =
+        |program: &str, why: &io::Error| io::Error::new(why.kind(), format!("{program}: {why}"));
+    for path in output::paths(folder, 0, 1) {
+        output::open(&path)?;
+    }
+    for needed in &order.needs {
+        is_startable(needed, order).map_err(|why| failed(needed, &why))?;
+    }
+    let found = programs::find(program.as_ref(), &path_of(order));
+    let found = found.map_err(|why| failed(program, &why))?;
     for index in 0..order.copies {
-        let mut command = programs::at(&program);
+        let [out, err] = output::paths(folder, index, order.copies);
+        let mut command = programs::at(&found);
         command.args(arguments).current_dir(&order.directory);
         command.stdin(Stdio::null());
-        command.stdout(out.try_clone()?).stderr(err.try_clone()?);
+        command
+            .stdout(output::open(&out)?)
+            .stderr(output::open(&err)?);
         let pairs = order
             .environment
             .iter()
             .filter_map(|pair| pair.split_once('='));
         command.envs(pairs).env("SDM_JOB_INDEX", index.to_string());
         sdm_system::goes_with_its_parent(command.process_group(0));
-        let child = command.spawn()?;
+        let child = command.spawn().map_err(|why| failed(program, &why))?;
         state.started.push(Started {
             pid: child.id().try_into().unwrap_or(0),
             ..Started::default()
         });
     }
     Ok(())
+}
+
+/// The `PATH` of a job.
+fn path_of(order: &Order) -> OsString {
+    let given = |pair: &String| pair.strip_prefix("PATH=").map(OsString::from);
+    let given = order.environment.iter().rev().find_map(given);
+    given.unwrap_or_else(|| std::env::var_os("PATH").unwrap_or_default())
+}
+
+/// Checks that a program of the job's command line can be executed: a launcher, a kept session or a debugger would
+/// report a failed start in its own way, or not at all.
+fn is_startable(program: &str, order: &Order) -> io::Result<()> {
+    let found = programs::find(program.as_ref(), &path_of(order))?;
+    let path = order.directory.join(found);
+    access(&path, AccessFlags::X_OK)?;
+    match fs::metadata(&path)?.is_file() {
+        true => Ok(()),
+        false => Err(Errno::EACCES.into()),
+    }
 }
 
 fn is_running(started: &Started) -> bool {

@@ -48,7 +48,7 @@ fn prrte_process_words_map_to_process_and_job_states() {
         ("being launched", "STARTING", "STARTED"),
         ("running", "RUNNING", "RUNNING"),
         ("ended by a signal", "EXITED_SIGNALLED", "TERMINATED"),
-        ("failed to start", "ERROR", "TERMINATED"),
+        ("failed to start", "ERROR", "ERROR"),
         ("undefined", "EXITED", "TERMINATED"),
     ] {
         let row = format!(

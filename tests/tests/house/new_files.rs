@@ -19,7 +19,7 @@ const WAYS: [&str; 9] = [
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("sdm-system/src/files/new_file.rs", "the one place"),
     (
-        "sdm-agent/src/local/runner.rs",
+        "sdm-agent/src/local/output.rs",
         "a job's output, in the folder of the user's own that its record is in",
     ),
     (
