@@ -223,6 +223,19 @@ pub struct SubmitArgs {
     #[arg(long)]
     pub debug: bool,
 
+    /// Start the program under a debugger of your own, which gets the program and its arguments after its own ones.
+    #[arg(long, value_name = "PATH")]
+    pub debugger: Option<String>,
+
+    /// An argument of the debugger of your own, as one word: `--debugger-arg=-q`. Can be repeated.
+    #[arg(
+        long,
+        value_name = "ARG",
+        requires = "debugger",
+        allow_hyphen_values = true
+    )]
+    pub debugger_arg: Vec<String>,
+
     /// Take options, program and arguments from `[profile.NAME]` of the settings file. The command line takes
     /// precedence.
     #[arg(long, value_name = "NAME")]

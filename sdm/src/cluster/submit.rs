@@ -79,8 +79,18 @@ fn attributes(
     if let Some(queue) = &args.queue {
         set(id::QUEUE_ID, queue.clone());
     }
-    if args.debug {
+    if args.debug || args.debugger.is_some() {
         set(id::DEBUG, "true".to_owned());
+    }
+    if let Some(debugger) = &args.debugger {
+        let (path, name) = debugger.rsplit_once('/').unwrap_or(("", debugger));
+        if !path.is_empty() {
+            set(id::DEBUG_EXEC_PATH, path.to_owned());
+        }
+        set(id::DEBUG_EXEC_NAME, name.to_owned());
+    }
+    for argument in &args.debugger_arg {
+        set(id::DEBUG_ARGS, argument.clone());
     }
     if script.is_some() {
         set(id::BATCH_SCRIPT, "true".to_owned());

@@ -405,41 +405,6 @@ fn query_reads_the_manager_again_and_shows_the_age() {
     }
 }
 
-/// Each setting of a launch configuration that a manager of this host has is followed from the file into the job.
-#[test]
-fn job_has_every_setting_of_its_launch_configuration() {
-    let shell = Shell::new();
-    let _done = shell.sdm("cluster add other local").done();
-    let _done = shell.sdm("cluster add here local").done();
-    let work = shell.place.path().join("work");
-    fs::create_dir(&work).expect("a folder");
-    sdm_tests::ordinary::give(&work);
-    let config = shell.place.path().join("config/sdm/config.toml");
-    let script = r#"echo "$(pwd)|$LEVEL|$OTHER|$1|$2""#;
-    let profile = format!(
-        "[profile.halo]\ncluster = \"here\"\nqueue = \"default\"\nname = \"waves\"\nprocesses = 2\n\
-         directory = {work:?}\nenv = [\"LEVEL=a=b c\", \"OTHER=\"]\n\
-         program = [\"/bin/sh\", \"-c\", '{script}', \"name\", \"two words\", \"--steps\"]\n"
-    );
-    fs::write(&config, profile).expect("a file");
-    sdm_tests::ordinary::give(&config);
-    let job = shell.words(&["submit", "--profile", "halo"]).done().out;
-    let job = format!("here:{}", job.trim_end());
-    let shown = shell.sdm("jobs -M here --json").done().out;
-    let shown: Value = serde_json::from_str(&shown).expect("JSON");
-    let attributes = &shown["jobs"][0]["attributes"];
-    assert_eq!(attributes["name"], "waves", "{shown}");
-    assert_eq!(attributes["jobNumProcs"], "2", "{shown}");
-    shell.wait_job(job.trim_start_matches("here:"), "jobState", "TERMINATED");
-    let said = shell.sdm(&format!("logs {job}")).done().out;
-    let line = format!("{}|a=b c||two words|--steps\n", work.display());
-    assert_eq!(said, line.repeat(2));
-    for name in ["here", "other"] {
-        let _done = shell.sdm(&format!("cluster remove {name}")).done();
-    }
-    shell.place.assert_gone();
-}
-
 /// Three clusters have the same jobs under ids of their own, one of them under texts.
 #[test]
 fn elements_of_each_cluster_have_ids_from_a_range_of_their_own() {

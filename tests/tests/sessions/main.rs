@@ -33,6 +33,7 @@ mod full;
 mod gdb_options;
 mod guide;
 mod invoke;
+mod job_start;
 mod keep;
 mod kernel_rules;
 mod key_handover;
