@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::{is_of_file, needs_all};
+use sdm_mpi::{closes_file, ends_mpi, is_of_file, needs_all};
 
 use super::Step;
 use super::collective_groups::CollectiveGroup;
@@ -130,7 +130,7 @@ pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verd
     let at_end = needs.at_end();
     let found = needs.gatherings.iter().filter_map(|one| {
         let is_told = one.is_owed || one.name == NONBLOCKING;
-        let is_told = is_told && one.name != "finalize";
+        let is_told = is_told && !ends_mpi(&one.name);
         let waits = !one.tasks.is_disjoint(blocked);
         let absent = one.ranks(all)?.intersection(&at_end);
         // Where most have left it out it is once too often here.
@@ -198,7 +198,7 @@ pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verd
 /// The verdict on ranks that close a file, while the other ranks of its communicator are in another operation of the file.
 /// No operation of the file follows the closing, so the fewer ones are to blame. None if there are none.
 pub(super) fn past_its_file(there: &[&CollectiveGroup], all: &IdSet) -> Option<Verdict> {
-    let is_close = |one: &&&CollectiveGroup| one.name == "file_close" && one.context.is_some();
+    let is_close = |one: &&&CollectiveGroup| closes_file(&one.name) && one.context.is_some();
     there.iter().filter(is_close).find_map(|closing| {
         let others = there.iter().filter(|one| {
             let is_of_file = is_of_file(&one.call) && one.context == closing.context;

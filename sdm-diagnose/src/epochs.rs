@@ -6,7 +6,7 @@
 use sdm_debug::probe::{ArgumentRole as R, CallArgument, TaskWaits};
 use sdm_debug::rules::Probes;
 use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::mpi_name;
+use sdm_mpi::waits_for_origins;
 
 use super::graph::SetNeed;
 use super::members::Members;
@@ -34,7 +34,7 @@ impl Needs {
     /// Adds the waits of ranks for the other side of an epoch. A rank waits for any other rank if the epoch's group is
     /// unknown.
     pub(super) fn epoch(&mut self, probes: &Probes, class: &Class<'_>, members: &Members<'_>) {
-        let is_target = mpi_name(class.call).as_deref() == Some("win_wait");
+        let is_target = waits_for_origins(class.call);
         let (own, others) = match is_target {
             true => (R::Exposure, R::Access),
             false => (R::Access, R::Exposure),

@@ -4,7 +4,7 @@ mod unwaited;
 
 use sdm_debug::probe::{ArgumentRole, WaitFor};
 use sdm_idset::IdSet;
-use sdm_mpi::{is_between_groups, is_of_window, locks_window, starts_mpi};
+use sdm_mpi::{ends_mpi, is_between_groups, is_of_window, locks_window, starts_mpi};
 
 use super::blame::Blocked;
 use super::collective_groups::{CollectiveGroup, unmet_group};
@@ -312,7 +312,7 @@ impl<'a> Case<'a> {
             .filter(|one| !one.tasks.is_disjoint(blocked))
             .collect();
         // Of equally large ones the end of the job is the last.
-        there.sort_by_key(|one| (std::cmp::Reverse(one.tasks.len()), one.name == "finalize"));
+        there.sort_by_key(|one| (std::cmp::Reverse(one.tasks.len()), ends_mpi(&one.name)));
         let within = |is_it: fn(&str) -> bool| {
             let groups = self.still.iter().filter(|group| is_it(&group.wait.call));
             IdSet::union_all(groups.map(|group| &group.tasks))

@@ -7,8 +7,8 @@ use sdm_debug::calls::roles;
 use sdm_debug::probe::{ArgumentRole, Call};
 use sdm_idset::IdSet;
 use sdm_mpi::{
-    TORCH_PREFIX, is_of_neighbors, needs_all, sends_from_root, started_collective, takes_parts,
-    waits_for_any_request, waits_for_requests,
+    TORCH_PREFIX, is_fence, is_of_neighbors, needs_all, sends_from_root, started_collective,
+    takes_parts, waits_for_any_request, waits_for_requests,
 };
 
 /// True if the argument of this role names no rank: `MPI_PROC_NULL`.
@@ -138,7 +138,7 @@ pub(super) fn is_owed(name: &str, call: Option<&Call>) -> bool {
     let of_all = |function: &&str| started_collective(function).is_some_and(|it| needs_all(&it));
     match name {
         NONBLOCKING => started.len() == 1 && started.iter().all(of_all),
-        name => needs_all(name) || name == "win_fence",
+        name => needs_all(name) || is_fence(name),
     }
 }
 

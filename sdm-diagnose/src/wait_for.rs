@@ -6,8 +6,8 @@ use sdm_debug::probe::{ArgumentRole, Call, CallArgument, TaskWaits, WaitFor};
 use sdm_debug::rules::Probes;
 use sdm_idset::{IdSet, TaskId};
 use sdm_mpi::{
-    connects_programs, is_between_groups, is_of_all, is_outside, locks_window, starts_mpi,
-    takes_requests,
+    connects_programs, ends_mpi, is_between_groups, is_of_all, is_outside, locks_window,
+    starts_mpi, takes_requests,
 };
 
 use super::collective_groups::CollectiveGroup;
@@ -144,7 +144,7 @@ impl Needs {
     /// The ranks in `MPI_Finalize`.
     pub(super) fn at_end(&self) -> IdSet {
         let at_end = self.gatherings.iter();
-        let at_end = at_end.filter(|one| one.name == "finalize");
+        let at_end = at_end.filter(|one| ends_mpi(&one.name));
         IdSet::union_all(at_end.map(|one| &one.tasks))
     }
 

@@ -448,3 +448,21 @@ pub fn starts_mpi(function: &str) -> bool {
     let name = mpi_name(function).filter(|_| !function.starts_with(TORCH_PREFIX));
     matches!(name.as_deref(), Some("init" | "init_thread"))
 }
+
+/// True for `MPI_Finalize`. `name` is in lower case and without `MPI_`.
+#[must_use]
+pub fn ends_mpi(name: &str) -> bool {
+    name == "finalize"
+}
+
+/// True for `MPI_File_close`, after which no operation of the file follows. `name` is in lower case and without `MPI_`.
+#[must_use]
+pub fn closes_file(name: &str) -> bool {
+    name == "file_close"
+}
+
+/// True for `MPI_Recv`, which waits for one message and does nothing else.
+#[must_use]
+pub fn only_receives(function: &str) -> bool {
+    mpi_name(function).as_deref() == Some("recv")
+}

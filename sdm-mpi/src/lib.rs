@@ -14,10 +14,11 @@ mod windows;
 
 pub use errors::{mpich_error, open_mpi_error};
 pub use functions::{
-    ArgumentRole, WaitsFor, connects_programs, is_of_all, is_of_file, is_of_group, is_of_neighbors,
-    is_of_two_groups, is_of_world, is_outside, is_waiting, needs_all, roles, sends_from_root,
-    started_collective, starts_mpi, takes_parts, takes_requests, torch_peer, waiting_function,
-    waits_for, waits_for_any_request, waits_for_requests, waits_for_several,
+    ArgumentRole, WaitsFor, closes_file, connects_programs, ends_mpi, is_of_all, is_of_file,
+    is_of_group, is_of_neighbors, is_of_two_groups, is_of_world, is_outside, is_waiting, needs_all,
+    only_receives, roles, sends_from_root, started_collective, starts_mpi, takes_parts,
+    takes_requests, torch_peer, waiting_function, waits_for, waits_for_any_request,
+    waits_for_requests, waits_for_several,
 };
 pub use handles::{
     ANY_SOURCE, ANY_TAG, ANY_TAG_NUMBER, ARRIVED_TAGS, AWAITED_TAGS, COMM_SELF, COMM_WORLD,
@@ -28,4 +29,6 @@ pub use names::{
     PROFILING_PREFIXES, TORCH_PREFIX, fortran_name, mpi_name, outer_name, torch_wait, torch_work,
     without_binding,
 };
-pub use windows::{is_between_groups, is_of_window, locks_window, reads_window};
+pub use windows::{
+    is_between_groups, is_fence, is_of_window, locks_window, reads_window, waits_for_origins,
+};

@@ -38,3 +38,15 @@ pub fn reads_window(call: &str) -> bool {
     let name = mpi_name(call).unwrap_or_default();
     locks_window(call) || CALLS.contains(&name.as_str())
 }
+
+/// True for `MPI_Win_fence`. `name` is in lower case and without `MPI_`.
+#[must_use]
+pub fn is_fence(name: &str) -> bool {
+    name == "win_fence"
+}
+
+/// True for `MPI_Win_wait`, in which a target waits for the origins of its epoch.
+#[must_use]
+pub fn waits_for_origins(call: &str) -> bool {
+    mpi_name(call).as_deref() == Some("win_wait")
+}

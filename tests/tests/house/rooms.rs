@@ -216,3 +216,27 @@ fn mpi_names_are_defined_only_in_sdm_mpi() {
         "names of MPI's functions stand in sdm-mpi; where a number has fallen, lower it here"
     );
 }
+
+/// Names of MPI's functions, without `MPI_`, that are words of other things too.
+const WORDS: [&str; 6] = ["address", "init", "initialized", "probe", "send", "wait"];
+
+#[test]
+fn mpi_functions_are_known_by_name_only_in_sdm_mpi() {
+    let sources = sources::all();
+    let functions = shipped(&sources).find(|it| it.path == "sdm-mpi/src/functions.rs");
+    let rows = functions.expect("the table").shipped().lines();
+    let names = rows.filter_map(|row| row.strip_prefix("    (\"")?.split_once("\", W::"));
+    let names: Vec<&str> = names.map(|(name, _)| name).collect();
+    assert!(names.len() > 90 && WORDS.iter().all(|word| names.contains(word)));
+    let is_elsewhere =
+        |source: &&Source| source.member != "sdm-mpi" && !GENERATORS.contains(&&*source.path);
+    for source in shipped(&sources).filter(is_elsewhere) {
+        let is_known = |text: &&str| names.contains(text) && !WORDS.contains(text);
+        let found: Vec<&str> = texts(source).filter(is_known).collect();
+        assert!(
+            found.is_empty(),
+            "{}: a function of sdm-mpi says it of {found:?}",
+            source.path
+        );
+    }
+}

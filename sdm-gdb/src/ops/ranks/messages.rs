@@ -11,7 +11,7 @@ use sdm_inspect::mpi::{
     Communicator, Members, Message, Mpich, OpenMpi, OwnObjects, arrived_of_collectives,
 };
 use sdm_mpi::symbols::OPEN_MPI_COMMUNICATORS;
-use sdm_mpi::{is_of_neighbors, mpi_name, needs_all, sends_from_root, takes_parts};
+use sdm_mpi::{is_of_neighbors, mpi_name, needs_all, only_receives, sends_from_root, takes_parts};
 
 use super::{Place, argument, of_process, symbol, text_of, with_mpich, with_text};
 
@@ -253,9 +253,8 @@ pub(in crate::ops) async fn find_receive(
 ) -> Result<(), Failure> {
     use ArgumentRole as R;
     let is_read = |one: &CallArgument| one.number.is_some() || one.expression.starts_with("MPI_");
-    let is_receive = mpi_name(function).as_deref() == Some("recv");
     let is_told = [R::Source, R::Tag].map(|role| of(found, role).is_some_and(is_read));
-    if !is_receive || is_told == [true; 2] {
+    if !only_receives(function) || is_told == [true; 2] {
         return Ok(());
     }
     let source = of(found, R::Source).and_then(|source| source.number);
