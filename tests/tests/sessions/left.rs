@@ -105,17 +105,21 @@ fn interrupted_look_claims_no_more_than_it_knows() {
         let sdm = Sdm::new(&place, "stacks").args(["--by", "gdb", "--gdb", &relay.gdb()]);
         let running = sdm.args([&*pid.to_string()]).spawn();
         let _ = relay.wait(&running);
-        let server = below(running.pid(), "sdm-server");
-        signal(running.pid(), Signal::SIGINT);
         if is_killed {
-            server.iter().for_each(|pid| kill_if_there(*pid));
+            // No server is left that could confirm an order. It may be missed before the signal comes.
+            let servers = below(running.pid(), "sdm-server");
+            servers.iter().for_each(|pid| kill_if_there(*pid));
         }
+        signal(running.pid(), Signal::SIGINT);
         relay.release();
-        let done = running.finish().code(130);
+        let done = running.finish();
         let said = format!("{}{}", done.out, done.err);
         let claims = said.contains("every process was left in its previous state");
         let doubts = said.contains("may be stopped or still traced");
-        assert_eq!((claims, doubts), (!is_killed, is_killed), "{done}");
+        match is_killed {
+            true => assert!(!claims && (doubts || done.code == Some(2)), "{done}"),
+            false => assert!(claims && !doubts && done.code == Some(130), "{done}"),
+        }
         let after = if is_killed {
             look_after_kill(pid)
         } else {
