@@ -114,3 +114,41 @@ pub(super) fn read_kind<T: Clone + DeserializeOwned>(
         Ok((part, held))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use serde::{Deserialize, Deserializer};
+
+    use super::*;
+    use crate::rules::rule_numbers::RULE_PROBE;
+
+    thread_local! {
+        static DECODED: Cell<u32> = const { Cell::new(0) };
+    }
+
+    /// A number that counts how often it is decoded.
+    #[derive(Clone, Debug, PartialEq, Serialize)]
+    struct Counted(u64);
+
+    impl<'de> Deserialize<'de> for Counted {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            DECODED.set(DECODED.get() + 1);
+            u64::deserialize(from).map(Self)
+        }
+    }
+
+    #[test]
+    fn merged_part_is_decoded_once() {
+        let tasks = IdSet::all_below(3);
+        let mut parts = Capped::default();
+        insert(&mut parts, &tasks, Some(Counted(7)));
+        let mut writer = Writer::new(RULE_PROBE);
+        writer.fixed(&parts.within(1 << 10, write_kind));
+        let mut reader = Reader::new(RULE_PROBE, &writer.out, &tasks).unwrap();
+        let read = read_kind::<Counted>(&mut reader, |_| true).unwrap();
+        assert_eq!(classes(read), [(tasks, Counted(7))]);
+        assert_eq!(DECODED.get(), 1);
+    }
+}
