@@ -9,6 +9,7 @@ use super::app::{DEBUG_ATTRIBUTES, SPAWN_ATTRIBUTES};
 use super::query::{HOST_NAME, PROCESS};
 use super::queues::{QUEUE_LIST, QUEUE_STATUS};
 use super::request::{Known, NodeChoice, Qualifiers, QueryItem};
+use super::system::address_in;
 use super::upcalls::FUNCTIONS;
 use super::{Host, NOT_FOUND, NOT_SUPPORTED, PARTIAL_SUCCESS, SUCCESS, Serving};
 use crate::ffi::{
@@ -38,6 +39,8 @@ enum QueryKey {
     ProcessSetCount,
     ProcessSets,
     Memory,
+    Address,
+    FreeSlots,
     JobId,
     JobSize,
     LocalSize,
@@ -46,7 +49,7 @@ enum QueryKey {
 }
 
 /// The keys that are answered.
-const KEYS: [(&CStr, QueryKey); 21] = [
+const KEYS: [(&CStr, QueryKey); 23] = [
     (c"pmix.qry.keys", QueryKey::Supported),
     (NAMESPACES, QueryKey::Namespaces),
     (c"pmix.qry.nsinfo", QueryKey::Jobs),
@@ -61,6 +64,8 @@ const KEYS: [(&CStr, QueryKey); 21] = [
     (c"pmix.qry.psetnum", QueryKey::ProcessSetCount),
     (c"pmix.qry.psets", QueryKey::ProcessSets),
     (c"pmix.qry.mem", QueryKey::Memory),
+    (c"pmix.srvr.uri", QueryKey::Address),
+    (c"pmix.qry.aslots", QueryKey::FreeSlots),
     (c"pmix.jobid", QueryKey::JobId),
     (NAMESPACE, QueryKey::JobId),
     (c"pmix.job.size", QueryKey::JobSize),
@@ -134,6 +139,15 @@ impl Host {
                 return SUCCESS;
             }
             QueryKey::Namespaces => serving.namespaces().join(","),
+            QueryKey::Address => match serving.address(&item.about) {
+                Some(address) => address,
+                None => return NOT_FOUND,
+            },
+            QueryKey::FreeSlots => {
+                let slots = Info::number(name, TYPE_UINT32, serving.free_slots());
+                known.infos.push(slots);
+                return SUCCESS;
+            }
             QueryKey::Queues => {
                 let is_known = self.queues.answer_query(item, known);
                 return if is_known { SUCCESS } else { NOT_SUPPORTED };
@@ -212,6 +226,20 @@ fn joined<'a>(keys: impl Iterator<Item = &'a CStr>) -> String {
 }
 
 impl Serving {
+    /// The address of this server; `None` for the server of another node.
+    fn address(&self, about: &Qualifiers) -> Option<String> {
+        let mut nodes = about.nodes.iter();
+        let is_own = |node| self.node_of(node, None) == Some(self.job.own);
+        nodes.all(is_own).then(|| address_in(&self.folder.path))?
+    }
+
+    /// Number of processors of this node for which the session has no process.
+    fn free_slots(&self) -> u32 {
+        let all = std::thread::available_parallelism().map_or(1, usize::from);
+        let used = usize::try_from(self.own_tasks().len()).unwrap_or(all);
+        u32::try_from(all.saturating_sub(used)).unwrap_or(u32::MAX)
+    }
+
     /// The tasks of these jobs that a query is about; `None` if a job, node or rank is not known.
     fn narrowed(&self, jobs: &[String], about: &Qualifiers, is_local: bool) -> Option<IdSet> {
         let mut tasks = IdSet::new();

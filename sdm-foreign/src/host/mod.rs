@@ -375,22 +375,9 @@ impl Host {
             | Request::Unpublish { .. }) => self.answer_board(request),
             Request::Log {
                 process,
-                out,
-                err,
+                texts,
                 done,
-            } => {
-                let rank = self.serving.as_ref().and_then(|it| it.task_of(&process));
-                for (is_error, bytes) in [(false, out), (true, err)] {
-                    if !bytes.is_empty() {
-                        self.tell_all(&FromHost::Log {
-                            rank,
-                            is_error,
-                            bytes,
-                        });
-                    }
-                }
-                done.answer(SUCCESS);
-            }
+            } => done.answer(self.log(&process, texts)),
         }
     }
 

@@ -189,6 +189,17 @@ impl Known {
 // SAFETY: its pointers point to what it owns.
 unsafe impl Send for Known {}
 
+/// The texts of a call of `PMIx_Log`, for each channel.
+#[derive(Default)]
+pub(crate) struct LogTexts {
+    pub(crate) out: Vec<u8>,
+    pub(crate) err: Vec<u8>,
+    /// For the log of the system.
+    pub(crate) system: Vec<u8>,
+    /// True if there is text for a channel that the host does not have.
+    pub(crate) is_refused: bool,
+}
+
 /// A request of libpmix to its host.
 pub(crate) enum Request {
     /// The queues that the user's clusters have are known.
@@ -268,8 +279,7 @@ pub(crate) enum Request {
     /// A process asks for its text to be printed.
     Log {
         process: Proc,
-        out: Vec<u8>,
-        err: Vec<u8>,
+        texts: LogTexts,
         done: Done<OpCallback>,
     },
     /// A tool of this user has connected; `name` is the name it asks for, if any.

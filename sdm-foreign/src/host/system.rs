@@ -63,6 +63,17 @@ impl Drop for SystemFile {
     }
 }
 
+/// The address of the server whose rendezvous file is in a folder: `NAMESPACE.RANK;tcp4://IP:PORT`.
+pub(super) fn address_in(folder: &Path) -> Option<String> {
+    let paths = fs::read_dir(folder).ok()?.flatten().map(|it| it.path());
+    let first = |path: PathBuf| {
+        let text = fs::read_to_string(path).ok()?;
+        let line = text.lines().next()?;
+        line.contains(";tcp").then(|| line.to_owned())
+    };
+    paths.filter_map(first).next()
+}
+
 /// The file that libpmix has written.
 fn written(folder: &Path) -> Result<PathBuf> {
     let entries = fs::read_dir(folder).context("cannot read the folder of the PMIx library")?;

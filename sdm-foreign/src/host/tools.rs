@@ -2,6 +2,8 @@
 //! nodes for them.
 
 use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 
 use sdm_foreign::peer_messages::{Note, Question, Reply};
@@ -9,10 +11,13 @@ use sdm_foreign::{FromHost, HostTable};
 
 use super::answers::table_needed;
 use super::peer_requests::{Requester, Unsigned};
-use super::request::{Done, InfoCallback, QueryItem, ToolCallback};
-use super::{Host, Serving};
+use super::request::{Done, InfoCallback, LogTexts, QueryItem, ToolCallback};
+use super::{Host, PARTIAL_SUCCESS, SUCCESS, Serving};
 use crate::ffi::Proc;
 
+/// The socket of the system's log, and the number of an error of a user's program there (`LOG_USER | LOG_ERR`).
+const SYSTEM_LOG: &str = "/dev/log";
+const USER_ERROR: u8 = 8 + 3;
 /// Time limit for the answers of servers and other nodes; the table lacks processes whose answer comes later.
 const TABLE_WAIT: Duration = Duration::from_secs(10);
 
@@ -36,6 +41,14 @@ pub(crate) struct PartialTable {
     due: Instant,
 }
 
+/// Writes a text into the log of the system, as an error of a program of a user: libpmix leaves that to its host.
+fn write_system_log(text: &[u8]) -> io::Result<()> {
+    let head = format!("<{USER_ERROR}>sdm-pmix[{}]: ", std::process::id());
+    let socket = UnixDatagram::unbound()?;
+    socket.send_to(&[head.as_bytes(), text].concat(), SYSTEM_LOG)?;
+    Ok(())
+}
+
 impl Host {
     /// Accepts a tool that has connected, under the name it asks for or one made here.
     pub(super) fn welcome(&mut self, name: Option<Proc>, done: Done<ToolCallback>) {
@@ -43,6 +56,29 @@ impl Host {
         let job = self.serving.as_ref().map_or("", |it| &it.job.namespace);
         let given = Proc::new(&format!("{job}-tool-{}", self.next_tool), 0);
         done.answer(name.unwrap_or(given));
+    }
+
+    /// Passes on what a process or a tool logs; the status says whether all channels have it.
+    pub(super) fn log(&mut self, who: &Proc, texts: LogTexts) -> i32 {
+        let rank = self.serving.as_ref().and_then(|it| it.task_of(who));
+        let mut is_refused = texts.is_refused;
+        for (is_error, bytes) in [(false, texts.out), (true, texts.err)] {
+            if !bytes.is_empty() {
+                self.tell_all(&FromHost::Log {
+                    rank,
+                    is_error,
+                    bytes,
+                });
+            }
+        }
+        if !texts.system.is_empty() {
+            is_refused |= write_system_log(&texts.system).is_err();
+        }
+        // libpmix reports success for `NOT_SUPPORTED`.
+        match is_refused {
+            false => SUCCESS,
+            true => PARTIAL_SUCCESS,
+        }
     }
 
     /// Handles a tool's query: first about batch queues, then about the state of all processes.

@@ -10,8 +10,8 @@ use super::barrier::Purpose;
 use super::control::{on_control, on_group, on_notify, on_pull, on_push};
 use super::query::on_query;
 use super::request::{
-    Done, JobParticipants, LookupCallback, ModexCallback, OpCallback, Participants, Request,
-    ToolCallback, hand_over,
+    Done, JobParticipants, LogTexts, LookupCallback, ModexCallback, OpCallback, Participants,
+    Request, ToolCallback, hand_over,
 };
 use super::value;
 use crate::ffi::{Info, NAMESPACE, Proc, TYPE_BOOL, TYPE_RANK, TYPE_STRING, Value, text};
@@ -26,6 +26,16 @@ pub(super) const RANK_WILDCARD: u32 = u32::MAX - 1;
 const RESERVED: &str = "pmix.";
 const LOG_STDOUT: &CStr = c"pmix.log.stdout";
 const LOG_STDERR: &CStr = c"pmix.log.stderr";
+/// The log of the system: any, that of this host, and that of the main one, which is this host's here.
+const SYSTEM_LOG: [&CStr; 3] = [c"pmix.log.syslog", c"pmix.log.lsys", c"pmix.log.gsys"];
+/// Channels that this host does not have: mail, a store of data, the record of a job, and messages for others.
+const NO_CHANNELS: [&CStr; 5] = [
+    c"pmix.log.email",
+    c"pmix.log.gstore",
+    c"pmix.log.gstr",
+    c"pmix.log.jrec",
+    c"pmix.log.msg",
+];
 /// Maximum number of keys, values or processes of one call that are accepted.
 const ITEMS_MAX: usize = 1 << 20;
 
@@ -380,25 +390,26 @@ unsafe extern "C" fn on_log(
 ) {
     // SAFETY: as the library's interface says.
     let (process, infos) = unsafe { (process(who), slice(infos, count)) };
-    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut texts = LogTexts::default();
     for info in infos {
-        let stream = match (info.is(LOG_STDOUT), info.is(LOG_STDERR)) {
-            (true, _) => &mut out,
-            (_, true) => &mut err,
-            _ => continue,
+        texts.is_refused |= NO_CHANNELS.iter().any(|key| info.is(key));
+        let channel = match () {
+            () if info.is(LOG_STDOUT) => &mut texts.out,
+            () if info.is(LOG_STDERR) => &mut texts.err,
+            () if SYSTEM_LOG.iter().any(|key| info.is(key)) => &mut texts.system,
+            () => continue,
         };
         // SAFETY: the type says that it is a string.
         let string = unsafe { info.value.data.string };
         if info.value.kind == TYPE_STRING && !string.is_null() {
             // SAFETY: a string that ends.
-            stream.extend_from_slice(unsafe { CStr::from_ptr(string) }.to_bytes());
+            channel.extend_from_slice(unsafe { CStr::from_ptr(string) }.to_bytes());
         }
     }
     let done = done(callback, data);
     hand_over(Request::Log {
         process,
-        out,
-        err,
+        texts,
         done,
     });
 }

@@ -17,6 +17,10 @@ use crate::ffi::{
 };
 use crate::library::Tool;
 
+/// Key for the attributes that the functions of a library support.
+const ATTRIBUTE_SUPPORT: &str = "pmix.qry.attrs";
+/// Status of a query that is not answered.
+const NOT_SUPPORTED: c_int = -47;
 /// The type of a C `int`.
 const TYPE_INT: u16 = 6;
 /// Flag of an info: a server that does not know it must fail the call.
@@ -198,6 +202,10 @@ impl<'a> Calls<'a> {
     }
 
     fn query(&self, key: &str, attributes: &[Attribute]) -> Result<(c_int, Vec<Line>)> {
+        // libpmix 4.2.2 crashes when it answers this itself.
+        if key == ATTRIBUTE_SUPPORT {
+            return Ok((NOT_SUPPORTED, Vec::new()));
+        }
         let key = c_text(key)?;
         let mut keys = [key.as_ptr().cast_mut(), std::ptr::null_mut()];
         let mut qualifiers = Infos::of(attributes)?;

@@ -17,6 +17,7 @@ mod ordinary;
 mod page_tutorial;
 mod pages;
 mod pmix;
+mod pmix_examples;
 mod pmix_faults;
 mod pmix_node;
 mod pmix_spawn;

@@ -111,3 +111,23 @@ fn missing_program_fails_its_spawn_call() {
     assert!(done.out.contains(why), "{done}");
     assert!(!done.out.contains("started by"), "{done}");
 }
+
+/// The processes of a job and of the job that it has spawned connect and disconnect (`PMIx_Connect`).
+#[test]
+fn spawned_job_connects_with_its_parent() {
+    let place = Place::new();
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/pmix_connect.py");
+    let done = local(&place, 2)
+        .args(["--batch", "--no-report", "--no-stop", "--pmix", "on"])
+        .program(Path::new("/usr/bin/python3"), &["-W", "ignore", fixture])
+        .finish()
+        .code(0);
+    for who in ["parent", "child"] {
+        for rank in 0..2 {
+            for verb in ["connect", "disconnect"] {
+                let line = format!("{who} {rank}: {verb} 0\n");
+                assert!(done.out.contains(&line), "no {line:?}: {done}");
+            }
+        }
+    }
+}

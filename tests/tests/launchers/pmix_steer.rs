@@ -20,7 +20,7 @@ fn local(place: &Place, count: u32) -> Sdm<'_> {
     ordinary::run(place, count).args(["--launcher", "local"])
 }
 
-fn said(output: &Output) -> String {
+pub(super) fn said(output: &Output) -> String {
     let all = [&output.stdout[..], &output.stderr[..]].concat();
     String::from_utf8_lossy(&all).into_owned()
 }
@@ -32,16 +32,16 @@ fn begun(command: &mut Command) -> Child {
 
 /// A job of ranks that wait until the file exists, its name, and the pid of its PMIx server: other tests have
 /// servers too.
-struct Job<'a> {
+pub(super) struct Job<'a> {
     place: &'a Place,
     sdm: Running<'a>,
     go: PathBuf,
-    name: String,
-    server: String,
+    pub(super) name: String,
+    pub(super) server: String,
 }
 
 impl<'a> Job<'a> {
-    fn begin(place: &'a Place, count: u32) -> Self {
+    pub(super) fn begin(place: &'a Place, count: u32) -> Self {
         let held = place.compile("mpi_held", Compiler::OpenMpi);
         let go = place.path().join("go");
         let sdm = local(place, count).args(["--no-stop", "--no-holds"]).talk();
@@ -116,7 +116,7 @@ impl<'a> Job<'a> {
         document["values"].clone()
     }
 
-    fn end(mut self, count: u32) {
+    pub(super) fn end(mut self, count: u32) {
         std::fs::write(&self.go, "").expect("a file");
         let ranks = IdSet::all_below(count).to_string();
         self.sdm.out.wait_each(0, &ranks, "exited with code 7");
@@ -248,16 +248,22 @@ fn pmix_server_answers_queries_of_jobs_nodes_and_support() {
         ("pmix.qry.spawn", "pmix.wdir"),
         ("pmix.qry.debug", "pmix.dbg.init"),
         ("pmix.host.fns", "PMIx_Spawn"),
+        ("pmix.srvr.uri", &*format!("{}-server.0;tcp4://", job.name)),
     ] {
         let answer = job.asked(&[key]);
         let mut words = answer[key].as_str().unwrap_or_default().split(',');
-        assert!(words.any(|it| it == wanted), "{key}: {answer}");
+        let is_it = |it: &str| it == wanted || wanted.ends_with('/') && it.starts_with(wanted);
+        assert!(words.any(is_it), "{key}: {answer}");
     }
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let slots = job.asked(&["pmix.qry.aslots"]);
+    assert_eq!(slots["pmix.qry.aslots"], processors.saturating_sub(3));
     let sets = job.asked(&["pmix.qry.psetnum"]);
     assert_eq!(sets, json!({"pmix.qry.psetnum": 0}));
     memory_is_that_of_the_process(&job, spawned);
     for (words, why) in [
         ("nosuch", "nosuch: PMIX_ERR_NOT_SUPPORTED"),
+        ("pmix.qry.attrs", "pmix.qry.attrs: PMIX_ERR_NOT_SUPPORTED"),
         (
             "memory nosuch@1",
             "nosuch@1: the PMIx server has no such job",

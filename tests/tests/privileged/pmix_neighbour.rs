@@ -99,3 +99,40 @@ fn pmix_server_refuses_other_users_and_garbage() {
     );
     assert!(done.err.contains(&refused), "{done}");
 }
+
+/// A text for the log of the system is in the log: a socket at `/dev/log`, in a mount namespace with a `/dev` of its own.
+#[test]
+fn pmix_text_reaches_the_system_log() {
+    if !geteuid().is_root() {
+        println!("SKIP: system log: this is not root");
+        return;
+    }
+    let place = Place::new();
+    let sdm = sdm_tests::binaries::folder().join("sdm");
+    let log = "\"$0\" pmix --uri \"$PMIX_SERVER_URI2\" log syslog 'kept for ever'; echo status $?";
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
+    let user = ordinary::USER.to_string();
+    let tmp = place.path().join("tmp");
+    std::fs::create_dir(&tmp).expect("a folder");
+    ordinary::give(&tmp);
+    let mut command = sdm_tests::sdm::command(&place, "unshare");
+    command.uid(0).gid(0).env("HOME", &tmp).env("TMPDIR", &tmp);
+    command
+        .args(["--mount", "--propagation", "private", "bash"])
+        .arg(format!("{fixtures}/own_dev.sh"))
+        .arg(place.path().join("dev"))
+        .args(["python3", &format!("{fixtures}/system_log.py")])
+        .args(["setpriv", "--reuid", &user, "--regid", &user])
+        .arg("--clear-groups")
+        .arg(&sdm)
+        .args(["run", "-n", "1", "--launcher", "local", "--batch"])
+        .args(["--no-report", "--no-stop", "--pmix", "on", "--"])
+        .args(["/bin/sh", "-c", log])
+        .arg(&sdm);
+    let done = command.output().expect("unshare");
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(text.contains("status 0\n"), "{done:?}");
+    let line = text.lines().find(|line| line.starts_with("<11>sdm-pmix["));
+    let line = line.unwrap_or_else(|| panic!("{done:?}"));
+    assert!(line.ends_with("]: kept for ever"), "{line}");
+}
