@@ -167,6 +167,20 @@ pub struct PlanEntry {
     pub addresses: Addresses,
 }
 
+impl PlanEntry {
+    /// A member at these addresses. Its place in the tree and its host are not known.
+    #[must_use]
+    pub fn new(server: ServerId, tasks: IdSet, addresses: &[String]) -> Self {
+        Self {
+            server,
+            subtree_count: 0,
+            tasks,
+            host: "".into(),
+            addresses: addresses.iter().collect(),
+        }
+    }
+}
+
 /// A command for a set of tasks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CommandMessage {

@@ -43,6 +43,21 @@ pub struct Submission {
     pub payload: Bytes,
 }
 
+impl Submission {
+    /// A command of the control lane. Its tasks are waited for, and equal answers are merged.
+    #[must_use]
+    pub fn new(destination: IdSet, payload: impl Into<Bytes>) -> Self {
+        Self {
+            destination,
+            lane: Lane::Control,
+            sync: SyncPolicy::WaitForAll,
+            rule: 0,
+            rule_params: Bytes::new(),
+            payload: payload.into(),
+        }
+    }
+}
+
 impl Node {
     /// The front-end's end of the tree. Give it the master's link by [`Node::handle_child_up`]
     /// and the plan by [`Node::start`], in either order.

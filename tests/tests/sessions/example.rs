@@ -42,6 +42,27 @@ fn printed(name: &str) -> String {
 
 /// A front-end, a master and servers of a protocol that SDM does not know are processes of their own. Their handlers
 /// change what the backend's programs read and write; their topology, transport and merge rule are their own.
+/// Runs an example of a debug manager with four servers, whose programs are this script, and these lines of input.
+/// Returns what it prints.
+fn manager(name: &str, script: &str, lines: &str) -> (String, String) {
+    let mut command = Command::new(binaries::folder().join("examples").join(name));
+    command.args(["4", "/bin/sh", "-c", script]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.stderr(Stdio::piped());
+    let mut front_end = lower(&mut command).spawn().expect("it is built");
+    let mut input = front_end.stdin.take().expect("a pipe");
+    input.write_all(lines.as_bytes()).expect("it reads");
+    drop(input);
+    let done = front_end.wait_with_output().expect("it ends");
+    assert!(done.status.success(), "{done:?}");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (text(done.stdout), text(done.stderr))
+}
+
+const PROGRAM: &str = "while read line; do case $line in PARENT) echo $PPID;; \
+                       \\#*) echo $((TASK * 10));; *) echo \"  $((TASK / 2)) $line \";; esac; done";
+
+/// The program of one file is a whole debug manager.
 #[test]
 fn example_protocol_runs_in_processes_of_its_own() {
     let source = concat!(
@@ -49,34 +70,29 @@ fn example_protocol_runs_in_processes_of_its_own() {
         "/../sdm-core/examples/line_protocol/main.rs"
     );
     let source = std::fs::read_to_string(source).expect("the example");
-    assert!(source.lines().count() <= 200);
-    let script = "while read line; do case $line in PARENT) echo $PPID;; \
-                  \\#*) echo $((TASK * 10));; *) echo \"  $((TASK / 2)) $line \";; esac; done";
-    let mut command = Command::new(binaries::folder().join("examples/line_protocol"));
-    command.args(["4", "/bin/sh", "-c", script]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    command.stderr(Stdio::piped());
-    let mut front_end = lower(&mut command).spawn().expect("it is built");
-    let mut input = front_end.stdin.take().expect("a pipe");
-    input
-        .write_all(b"0-3 hello\n0,3 parent\n1 good bye\n0-3 #size\n0-1 #size\n")
-        .expect("it reads");
-    drop(input);
-    let done = front_end.wait_with_output().expect("it ends");
-    assert!(done.status.success(), "{done:?}");
-    let text = String::from_utf8(done.stdout).expect("text");
+    assert!(source.lines().count() <= 200 && !source.contains("\nmod "));
+    let lines = "0-3 hello\n0,3 parent\n1 good bye\n";
+    let (text, _) = manager("line_protocol", PROGRAM, lines);
     let mut lines: Vec<&str> = text.lines().collect();
     lines[..2].sort_unstable();
     lines[2..4].sort_unstable();
+    // The handlers of input and output change what passes.
     assert_eq!(lines[..2], ["0-1: 0 HELLO", "2-3: 1 HELLO"], "{text}");
     let server = |line: &str, task: &str| -> u32 {
         let pid = line.strip_prefix(task).map(str::parse);
         pid.and_then(Result::ok).unwrap_or_else(|| panic!("{text}"))
     };
     assert_ne!(server(lines[2], "0: "), server(lines[3], "3: "));
-    let rest = ["1: 0 GOOD BYE", "0-3: 30", "0-1: 10", "largest of all: 30"];
-    assert_eq!(lines[4..], rest, "{text}");
-    let places = String::from_utf8(done.stderr).expect("text");
+    assert_eq!(lines[4..], ["1: 0 GOOD BYE"], "{text}");
+}
+
+/// The same debug manager with a merge rule, a topology and a transport of another crate.
+#[test]
+fn example_parts_replace_those_of_the_tree() {
+    let lines = "0-3 #size\n0-1 #size\n";
+    let (text, places) = manager("own_parts", PROGRAM, lines);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines, ["0-3: 30", "0-1: 10", "largest of all: 30"]);
     let mut places: Vec<&str> = places.lines().collect();
     places.sort_unstable();
     let bytes = |set: &str| set.parse::<IdSet>().expect("a set").encoded_len(0);

@@ -1,9 +1,12 @@
-//! Extensions of `sdm-core` by the example: merge rules with a state, a topology, and a transport whose addresses
-//! `sdm-core` does not know.
+//! The debug manager of `line_protocol` with parts of its own: a merge rule with a state, a topology, and a transport
+//! whose addresses `sdm-core` does not know. For `SET #TEXT` the largest of the answered numbers arrives.
 
-use std::io::{self, Write};
+#[path = "../line_protocol/main.rs"]
+#[allow(dead_code)]
+mod line_protocol;
+
+use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -12,22 +15,18 @@ use sdm_core::ServerId;
 use sdm_core::aggregate::{Acc, Merge, Rejected};
 use sdm_core::message::PlanEntry;
 use sdm_core::node::Node;
-use sdm_core::topology::RoutingPolicy;
+use sdm_core::topology::{RoutingPolicy, Topology};
 use sdm_core::transport::tcp::TcpTransport;
 use sdm_core::transport::{ConnId, ConnectionString, Transport, TransportEvent, Waker};
 use sdm_idset::IdSet;
 
-/// Returns the merge rules of the protocol by number: 1 is [`Largest`], which shares `seen` between all commands.
-pub(crate) fn rules(
-    seen: &Arc<AtomicI64>,
-) -> impl Fn(u16, &[u8]) -> Option<Box<dyn Merge>> + use<> {
-    let seen = Arc::clone(seen);
-    move |number, _| (number == 1).then(|| Box::new(Largest(Arc::clone(&seen))) as _)
-}
+use line_protocol::{Outcome, Parts};
 
-/// Merge rule that keeps the largest of the answered numbers. Its state is the largest number that this member has seen
-/// in all commands.
-struct Largest(Arc<AtomicI64>);
+/// The largest number that this member has seen in all commands.
+static SEEN: AtomicI64 = AtomicI64::new(i64::MIN);
+
+/// Merge rule 1, which keeps the largest of the answered numbers. Its state is [`SEEN`].
+struct Largest;
 
 impl Merge for Largest {
     fn start(&self) -> Acc {
@@ -39,7 +38,7 @@ impl Merge for Largest {
         let number: i64 = text.parse().map_err(|_| Rejected("not a number"))?;
         let largest: &mut i64 = acc.downcast_mut().expect("made by this rule");
         *largest = number.max(*largest);
-        self.0.fetch_max(number, Ordering::Relaxed);
+        SEEN.fetch_max(number, Ordering::Relaxed);
         Ok(())
     }
 
@@ -51,7 +50,7 @@ impl Merge for Largest {
 
 /// A topology: each server is the parent of the next.
 #[derive(Debug)]
-pub(crate) struct Chain;
+struct Chain;
 
 impl RoutingPolicy for Chain {
     fn name(&self) -> &str {
@@ -65,7 +64,7 @@ impl RoutingPolicy for Chain {
 
 /// Prints a member's place in the tree: its parent, the tasks at or below it with the bytes of their set in a message, and
 /// the child on the way to each. One write, as all members share the stream.
-pub(crate) fn print_place(me: ServerId, node: &Node) -> io::Result<()> {
+fn print_place(me: ServerId, node: &Node) {
     let all = IdSet::all_below(1000);
     let parent = node.parent().map(|parent| parent.to_string());
     let routes = node.route(&all).into_iter();
@@ -75,11 +74,11 @@ pub(crate) fn print_place(me: ServerId, node: &Node) -> io::Result<()> {
     let (parent, reached) = (parent.unwrap_or_default(), node.reachable(&all));
     let bytes = reached.encoded_len(0);
     let text = format!("{me}: below {parent}, reaches {reached} ({bytes} bytes){routes}\n");
-    io::stderr().write_all(text.as_bytes())
+    eprint!("{text}");
 }
 
 /// A transport over TCP: `port://7000` is that port of this host's loopback.
-pub(crate) struct Ports(pub(crate) TcpTransport);
+struct Ports(TcpTransport);
 
 /// The TCP address of a port; TCP refuses an address of another form.
 fn inner(at: &ConnectionString) -> ConnectionString {
@@ -127,4 +126,23 @@ impl Transport for Ports {
     fn waker(&self) -> Waker {
         self.0.waker()
     }
+}
+
+fn main() -> Outcome<()> {
+    let parts = Parts {
+        transport: || TcpTransport::new().map(Ports),
+        listen_at: "port://0",
+        rules: |number, _| (number == 1).then(|| Box::new(Largest) as _),
+        topology: Topology::Own(&Chain),
+        at_end: print_place,
+    };
+    parts.run()?;
+    // The members have not.
+    if std::env::args()
+        .nth(1)
+        .is_some_and(|it| it.parse::<u32>().is_ok())
+    {
+        println!("largest of all: {}", SEEN.load(Ordering::Relaxed));
+    }
+    Ok(())
 }
