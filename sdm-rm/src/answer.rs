@@ -126,6 +126,9 @@ pub struct ManagerView {
     pub rm_type: String,
     /// Host of the resource manager; `None` for this host.
     pub host: Option<String>,
+    /// The user's description of the cluster; empty if there is none.
+    #[serde(default)]
+    pub description: String,
     /// State of the manager, a word in lower case.
     #[serde(with = "state_word")]
     pub state: Manager,

@@ -403,6 +403,7 @@ impl Process {
             manager: ManagerView {
                 name: definition.name.clone(),
                 rm_id: definition.rm_id.clone(),
+                description: definition.description.clone(),
                 rm_type: definition.rm_type.clone(),
                 host: definition.host.clone(),
                 state: self.controller.state(),

@@ -149,7 +149,7 @@ impl Top {
                 format!("jobs > {} > process", job.unwrap_or_default())
             }
         };
-        let mut text = format!("sdm top > {view}");
+        let mut text = format!("sdm top > {view}{}", self.facts.age_text());
         if !self.filter.is_empty() && !matches!(self.over, Overlay::Filter(_)) {
             text.push_str(&format!("  /{}", printable(self.filter.as_bytes())));
         }

@@ -30,6 +30,8 @@ pub struct Cluster {
     pub reason: String,
     /// True if its elements are out of date.
     pub stale: bool,
+    /// Age of its elements, in seconds, rounded up; `None` if it is not known.
+    pub age: Option<u64>,
     /// The user's name there; empty if unknown.
     pub user: String,
 }
@@ -88,6 +90,13 @@ pub struct Wants {
 }
 
 impl Facts {
+    /// The age of the oldest elements, to be shown behind other text; empty if it is not known.
+    pub(crate) fn age_text(&self) -> String {
+        let ages = self.clusters.iter().filter_map(|it| it.age);
+        let text = |age| format!("  age: {age} s");
+        ages.max().map_or_else(String::new, text)
+    }
+
     /// Escapes control characters in all texts.
     pub(crate) fn escaped(mut self) -> Self {
         for it in &mut self.clusters {

@@ -273,6 +273,8 @@ impl Ledger {
                 && let Some(process) = now.rest.next()
             {
                 let mut attributes = process.attributes;
+                let name = || format!("process {}", now.next);
+                attributes.entry(id::NAME.to_owned()).or_insert_with(name);
                 attributes.insert(id::PROCESS_INDEX.to_owned(), now.next.to_string());
                 let node = process.node.as_ref().and_then(|name| self.nodes.get(name));
                 if let Some(node) = node {
@@ -421,8 +423,8 @@ mod tests {
         let expected = [
             "removed Node 104",
             "changed Job 106 jobState=RUNNING",
-            "new Process of 106 107 processIndex=0 processNodeId=102 processState=RUNNING",
-            "new Process of 106 108 processIndex=1 processNodeId=102 processState=RUNNING",
+            "new Process of 106 107 name=process 0 processIndex=0 processNodeId=102 processState=RUNNING",
+            "new Process of 106 108 name=process 1 processIndex=1 processNodeId=102 processState=RUNNING",
         ];
         assert_eq!(told(&running), expected);
         let ended = ledger.update(snapshot(&nodes[..2], &[("7", "jobState=TERMINATED", 0)]));

@@ -95,6 +95,7 @@ pub(super) fn manager(answer: &Answer) -> Value {
         "id": it.rm_id,
         "type": it.rm_type,
         "host": it.host,
+        "description": it.description,
         "state": it.state.word(),
         "reason": it.reason,
         "stale": it.stale,

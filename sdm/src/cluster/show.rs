@@ -98,6 +98,8 @@ fn table(found: &[Found<'_>], answers: &[Answer]) -> Table {
             Found::Manager(answer) => {
                 let it = &answer.manager;
                 let rows = [
+                    ("Name", &*it.name, id::NAME),
+                    ("Description", &it.description, id::RM_DESCRIPTION),
                     ("State", it.state.word(), id::RM_STATE),
                     ("Reason", it.reason.as_deref().unwrap_or_default(), ""),
                     ("Type", &it.rm_type, id::RM_TYPE),

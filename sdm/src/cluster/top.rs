@@ -29,6 +29,8 @@ const FRAME: Duration = Duration::from_millis(33);
 const REMEMBERED: &str = "screen-top";
 /// Interval at which managers are asked for changes.
 const ASK_PERIOD: Duration = Duration::from_millis(500);
+/// Interval at which managers are read anew where nothing is known to have changed.
+const LOOK_PERIOD: Duration = Duration::from_secs(2);
 /// Time limit for a manager to answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// Maximum number of nodes that are listed individually. Beyond it, nodes of equal state and use are one
@@ -160,6 +162,7 @@ fn watch(wanted: &Receiver<Wants>, news: &Sender<News>) {
     let mut wants = Wants::default();
     let mut known = None;
     let mut far = None;
+    let mut looked = Instant::now();
     loop {
         let is_new = match wanted.recv_timeout(ASK_PERIOD) {
             Ok(new) => {
@@ -171,11 +174,14 @@ fn watch(wanted: &Receiver<Wants>, news: &Sender<News>) {
         };
         let versions = versions();
         // Output grows without a word of the manager's.
-        let is_same = known.as_ref() == Some(&versions) && wants.process.is_none();
+        let is_same = known.as_ref() == Some(&versions)
+            && wants.process.is_none()
+            && looked.elapsed() < LOOK_PERIOD;
         if is_same && !is_new {
             continue;
         }
         known = Some(versions);
+        looked = Instant::now();
         if wants.process.is_none() {
             far = None;
         }
@@ -274,7 +280,7 @@ fn add(facts: &mut Facts, definition: &Definition, wants: &Wants, far: &mut Opti
     };
     let question = Question::Elements {
         looks: looks(name, wants),
-        is_fresh: false,
+        is_fresh: true,
     };
     let asked = sdm_rm::is_running(name).then(|| sdm_rm::ask(name, &question, ANSWER_WAIT));
     match asked {
@@ -289,6 +295,7 @@ fn add(facts: &mut Facts, definition: &Definition, wants: &Wants, far: &mut Opti
             cluster.since = it.since;
             cluster.reason = it.reason.clone().unwrap_or_default();
             cluster.stale = it.stale;
+            cluster.age = it.age_ms.map(|age| age.div_ceil(1000));
             let answer = named(name, answer);
             let own = Element::all(std::slice::from_ref(&answer), Kind::Machine)
                 .find_map(|machine| machine.get(id::USER_ID));

@@ -87,6 +87,10 @@ fn grid_engine_jobs_are_submitted_held_ended_and_accounted() {
     shell.wait_job(&held, "jobState", "RUNNING");
     let shown = shell.sdm(&format!("ps {held}")).done().out;
     assert!(shown.contains("ge1"), "{shown}");
+    let _done = shell.sdm(&format!("hold {held}")).done();
+    shell.wait_job(&held, "jobStatus", "hr");
+    let _done = shell.sdm(&format!("release {held}")).done();
+    shell.wait_job(&held, "jobStatus", "r");
     let _done = shell.sdm(&format!("cancel {held}")).done();
     shell.wait_job(&held, "jobState", "TERMINATED");
     shell.wait_job(&held, "exitSignal", "9");

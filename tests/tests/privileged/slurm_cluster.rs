@@ -151,14 +151,14 @@ fn slurm_job_is_moved_to_another_queue() {
     shell.watch("queues", |list| list.to_string().contains("\"late\""));
     let job = shell.submit(&["--option=--begin=now+1hour", "--", "sleep", "1000"]);
     shell.wait_job(&job, "jobState", "PENDING");
-    let asked = || {
+    let asked = |job: &str| {
         let mut squeue = Command::new("squeue");
-        squeue.args(["-h", "-j", &job, "-o", "%P"]);
+        squeue.args(["-h", "-j", job, "-o", "%P"]);
         let said = squeue.env("SLURM_CONF", CONFIG).output().expect("squeue");
         String::from_utf8_lossy(&said.stdout).trim().to_owned()
     };
     let _done = shell.sdm(&format!("move late s:{job}")).done();
-    assert_eq!(asked(), "late");
+    assert_eq!(asked(&job), "late");
     shell
         .sdm(&format!("move nowhere {job}"))
         .refused(1, "nowhere");
@@ -170,7 +170,17 @@ fn slurm_job_is_moved_to_another_queue() {
     }
     scontrol(&["update", &format!("JobId={job}"), "StartTime=now"]);
     shell.wait_job(&job, "jobState", "RUNNING");
-    assert_eq!(asked(), "late");
+    assert_eq!(asked(&job), "late");
+    let _done = shell.sdm(&format!("cancel {job}")).done();
+    // A launch configuration names the queue.
+    let config = shell.place.path().join("config/sdm/config.toml");
+    let profile = "[profile.night]\ncluster = \"s\"\nqueue = \"late\"\nprogram = [\"/bin/sleep\", \"1000\"]\n";
+    std::fs::write(&config, profile).expect("a file");
+    ordinary::give(&config);
+    let job = shell.words(&["submit", "--profile", "night"]).done().out;
+    let job = job.trim_end();
+    shell.wait_job(job, "jobState", "RUNNING");
+    assert_eq!(asked(job), "late");
     let _done = shell.sdm(&format!("cancel {job}")).done();
     let _done = shell.sdm("cluster remove s").done();
     shell.place.assert_gone();

@@ -77,3 +77,28 @@ fn job_has_every_setting_of_its_launch_configuration() {
     }
     shell.place.assert_gone();
 }
+
+#[test]
+fn cluster_is_shown_with_name_and_description() {
+    let shell = Shell::new();
+    let _done = shell
+        .words(&[
+            "cluster",
+            "add",
+            "here",
+            "local",
+            "--description",
+            "of the lab",
+        ])
+        .done();
+    let shown = shell.sdm("show here").done().out;
+    for (name, value) in [("Name", "here"), ("Description", "of the lab")] {
+        let mut lines = shown.lines();
+        let is_it = |line: &str| line.contains(name) && line.ends_with(value);
+        assert!(lines.any(is_it), "no {name}: {shown}");
+    }
+    let shown = shell.sdm("show here --json").done().out;
+    assert!(shown.contains("\"description\":\"of the lab\""), "{shown}");
+    let _done = shell.sdm("cluster remove here").done();
+    shell.place.assert_gone();
+}

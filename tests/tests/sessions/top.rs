@@ -17,7 +17,7 @@ fn top_keys_list_submit_and_cancel_a_job() {
     terminal.wait_displayed(&["sleeps"]);
     // Events of the agent appear without a key.
     let second = shell.submit(&["--name", "comes-later", "--", "sleep", "1000"]);
-    terminal.wait_displayed(&["comes-later"]);
+    terminal.wait_displayed(&["comes-later", "  age: "]);
     // Ctrl-L redraws every cell.
     terminal.keys("1\x0c");
     terminal.wait_displayed(&["1 resource managers"]);
