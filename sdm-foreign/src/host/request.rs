@@ -194,8 +194,6 @@ unsafe impl Send for Known {}
 pub(crate) struct LogTexts {
     pub(crate) out: Vec<u8>,
     pub(crate) err: Vec<u8>,
-    /// For the log of the system.
-    pub(crate) system: Vec<u8>,
     /// True if there is text for a channel that the host does not have.
     pub(crate) is_refused: bool,
 }

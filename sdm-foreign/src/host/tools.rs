@@ -2,8 +2,6 @@
 //! nodes for them.
 
 use std::collections::BTreeSet;
-use std::io;
-use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 
 use sdm_foreign::peer_messages::{Note, Question, Reply};
@@ -15,9 +13,6 @@ use super::request::{Done, InfoCallback, LogTexts, QueryItem, ToolCallback};
 use super::{Host, PARTIAL_SUCCESS, SUCCESS, Serving};
 use crate::ffi::Proc;
 
-/// The socket of the system's log, and the number of an error of a user's program there (`LOG_USER | LOG_ERR`).
-const SYSTEM_LOG: &str = "/dev/log";
-const USER_ERROR: u8 = 8 + 3;
 /// Time limit for the answers of servers and other nodes; the table lacks processes whose answer comes later.
 const TABLE_WAIT: Duration = Duration::from_secs(10);
 
@@ -41,14 +36,6 @@ pub(crate) struct PartialTable {
     due: Instant,
 }
 
-/// Writes a text into the log of the system, as an error of a program of a user: libpmix leaves that to its host.
-fn write_system_log(text: &[u8]) -> io::Result<()> {
-    let head = format!("<{USER_ERROR}>sdm-pmix[{}]: ", std::process::id());
-    let socket = UnixDatagram::unbound()?;
-    socket.send_to(&[head.as_bytes(), text].concat(), SYSTEM_LOG)?;
-    Ok(())
-}
-
 impl Host {
     /// Accepts a tool that has connected, under the name it asks for or one made here.
     pub(super) fn welcome(&mut self, name: Option<Proc>, done: Done<ToolCallback>) {
@@ -61,7 +48,6 @@ impl Host {
     /// Passes on what a process or a tool logs; the status says whether all channels have it.
     pub(super) fn log(&mut self, who: &Proc, texts: LogTexts) -> i32 {
         let rank = self.serving.as_ref().and_then(|it| it.task_of(who));
-        let mut is_refused = texts.is_refused;
         for (is_error, bytes) in [(false, texts.out), (true, texts.err)] {
             if !bytes.is_empty() {
                 self.tell_all(&FromHost::Log {
@@ -71,11 +57,8 @@ impl Host {
                 });
             }
         }
-        if !texts.system.is_empty() {
-            is_refused |= write_system_log(&texts.system).is_err();
-        }
         // libpmix reports success for `NOT_SUPPORTED`.
-        match is_refused {
+        match texts.is_refused {
             false => SUCCESS,
             true => PARTIAL_SUCCESS,
         }

@@ -26,9 +26,8 @@ pub(super) const RANK_WILDCARD: u32 = u32::MAX - 1;
 const RESERVED: &str = "pmix.";
 const LOG_STDOUT: &CStr = c"pmix.log.stdout";
 const LOG_STDERR: &CStr = c"pmix.log.stderr";
-/// The log of the system: any, that of this host, and that of the main one, which is this host's here.
-const SYSTEM_LOG: [&CStr; 3] = [c"pmix.log.syslog", c"pmix.log.lsys", c"pmix.log.gsys"];
-/// Channels that this host does not have: mail, a store of data, the record of a job, and messages for others.
+/// Channels that this host does not have: mail, a store of data, the record of a job, and messages for others. The log of
+/// the system is libpmix's own.
 const NO_CHANNELS: [&CStr; 5] = [
     c"pmix.log.email",
     c"pmix.log.gstore",
@@ -396,7 +395,6 @@ unsafe extern "C" fn on_log(
         let channel = match () {
             () if info.is(LOG_STDOUT) => &mut texts.out,
             () if info.is(LOG_STDERR) => &mut texts.err,
-            () if SYSTEM_LOG.iter().any(|key| info.is(key)) => &mut texts.system,
             () => continue,
         };
         // SAFETY: the type says that it is a string.
