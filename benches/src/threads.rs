@@ -12,7 +12,7 @@ use sdm_core::driver::{DriverEvent, MemberDriver};
 use sdm_core::link::LinkConfig;
 use sdm_core::member::{Member, Output};
 use sdm_core::message::{EndPolicy, Lane, PlanEntry, Slice, Status, SyncPolicy};
-use sdm_core::node::{Delivery, Node, OwnTasks, Submission};
+use sdm_core::node::{Delivery, LocalTasks, Node, Submission};
 use sdm_core::secure::{SessionKey, draw_session_id};
 use sdm_core::topology::Topology;
 use sdm_core::transport::Transport;
@@ -156,7 +156,7 @@ impl Threads {
 /// Tasks that answer each command with its payload.
 pub(crate) struct Repeating;
 
-impl OwnTasks for Repeating {
+impl LocalTasks for Repeating {
     fn execute(
         &mut self,
         _now: Instant,

@@ -27,7 +27,7 @@ pub(crate) struct UnsharedTasks {
 
 /// The exit of a program that has ended by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OwnExit {
+pub(crate) struct ProgramExit {
     pub(crate) code: i32,
     /// True if the program called `MPI_Init` but not `MPI_Finalize`.
     pub(crate) before_finalize: bool,
@@ -42,7 +42,7 @@ pub(crate) trait Seized {
     fn lose_parent(&mut self, now: Instant);
 
     /// The exit of a program that has ended by itself, once all its output was read; `None` before, and for others.
-    fn own_exit(&self) -> Option<(TaskId, OwnExit)>;
+    fn own_exit(&self) -> Option<(TaskId, ProgramExit)>;
 
     /// The pid of a program that needs a gdb, and the gdb that the start request has named. `None` if no gdb is needed,
     /// and once the need was returned.

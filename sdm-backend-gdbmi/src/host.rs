@@ -65,7 +65,7 @@ pub(crate) struct LocalHost {
     /// Source files, shared by all tasks of this host.
     sources: Rc<Sources>,
     /// The threads of a process as they were when it was stopped; `None` to read their present state.
-    standing: Option<Standing>,
+    standing: Option<LastThreads>,
 }
 
 /// The pid of the process that was started as gdb; 0 before there is one.
@@ -75,7 +75,7 @@ pub(crate) type GdbNumber = Rc<Cell<i32>>;
 type SystemCall = (i64, [u64; 6]);
 
 /// The threads of the last snapshot, which the next snapshot replaces.
-pub(crate) type Standing = Rc<RefCell<StoppedThreads>>;
+pub(crate) type LastThreads = Rc<RefCell<StoppedThreads>>;
 
 /// The threads of a snapshot, by kernel thread id.
 #[derive(Default)]
@@ -103,7 +103,7 @@ impl LocalHost {
     }
 
     /// The host for processes that run again. It gives the states of their threads from a snapshot.
-    pub(crate) fn of_moment(standing: &Standing, sources: &Rc<Sources>) -> Self {
+    pub(crate) fn of_moment(standing: &LastThreads, sources: &Rc<Sources>) -> Self {
         Self {
             standing: Some(Rc::clone(standing)),
             ..Self::of(0, sources)

@@ -81,7 +81,7 @@ pub(crate) struct ClientGroup {
 
 /// The start of a session, also by a restart.
 #[derive(Debug, Default)]
-pub(crate) struct Anew {
+pub(crate) struct SessionStart {
     /// The opening of the session, which `restart` repeats. `None` before a launch or attach.
     pub(crate) opening: Option<Opening>,
     /// Commands for the gdbs of an attach, to be sent once the gdbs have attached.
@@ -167,7 +167,7 @@ pub(crate) struct Connection {
     /// The threads in the sense of the system, if the session has a single process.
     pub(crate) os_threads: OsThreads,
     /// The state of the session's start or restart.
-    pub(crate) anew: Anew,
+    pub(crate) anew: SessionStart,
     /// The debug console and its facilities.
     pub(crate) prompt: Prompt,
     /// The client's role in the session, and its requests for additional clients.
@@ -201,7 +201,7 @@ impl Connection {
             ending: ExitState::default(),
             progress: None,
             os_threads: OsThreads::default(),
-            anew: Anew::default(),
+            anew: SessionStart::default(),
             prompt: Prompt::default(),
             company: ClientGroup::default(),
         }

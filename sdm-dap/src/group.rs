@@ -13,7 +13,7 @@ const SET_BYTES_MAX: usize = 24;
 
 /// The common stop of tasks.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Standing {
+pub(crate) struct CommonStop {
     /// The stop of the lowest task.
     pub(crate) stop: Stop,
     /// The frames of the user's code, innermost first; not empty if a location is known.
@@ -27,13 +27,13 @@ pub(crate) struct Standing {
 pub(crate) struct Group {
     pub(crate) tasks: IdSet,
     /// The common stop of the tasks; `None` while the tasks run.
-    pub(crate) standing: Option<Standing>,
+    pub(crate) standing: Option<CommonStop>,
     /// Number of classes that share this thread, because not each class can have a thread. `standing` is then the stop
     /// of the first class. `None` for a thread of one class.
     pub(crate) folded: Option<usize>,
 }
 
-impl Standing {
+impl CommonStop {
     /// The handle of the frame with this index; 0 is the innermost.
     pub(crate) fn frame_handle(&self, index: usize, thread: Option<u32>) -> Arc<FrameHandle> {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
@@ -71,7 +71,7 @@ impl Group {
 }
 
 /// The location of the stopped tasks as text: `MPI_Barrier in solve halo.c:44`.
-fn described(standing: &Standing) -> String {
+fn described(standing: &CommonStop) -> String {
     let place = standing
         .frames
         .first()

@@ -9,7 +9,7 @@ use sdm_debug::reply::{Backtrace, Frame, Stop};
 use sdm_idset::{IdSet, TaskId};
 use sdm_view::coalesce::{Distinct, hash_of};
 
-use crate::group::{Group, Standing};
+use crate::group::{CommonStop, Group};
 use crate::tasks::Tasks;
 
 /// Maximum number of threads that a client is shown: editors freeze at some hundreds.
@@ -205,7 +205,7 @@ impl Stand<'_> {
         })
     }
 
-    fn into_standing(self) -> Standing {
+    fn into_standing(self) -> CommonStop {
         let frames = self
             .told()
             .map(|(level, [function, file, path, module], line)| Frame {
@@ -217,7 +217,7 @@ impl Stand<'_> {
                 module: module.to_owned(),
                 args: Vec::new(),
             });
-        Standing {
+        CommonStop {
             stop: self.stop.clone(),
             frames: frames.collect(),
             bases: self.bases,
@@ -281,7 +281,7 @@ mod tests {
             };
             let condition = match line {
                 0 => Condition::Running,
-                _ => Condition::Standing(Box::new(stop)),
+                _ => Condition::CommonStop(Box::new(stop)),
             };
             tasks.set(set, condition);
         }

@@ -12,7 +12,7 @@ pub(crate) enum Condition {
     /// The task runs.
     Running,
     /// The task is stopped.
-    Standing(Box<Stop>),
+    CommonStop(Box<Stop>),
     /// The task has ended with this exit code; 128 and more for a signal.
     Ended(i64),
     /// The task was started here, was detached, and runs on.
@@ -97,7 +97,7 @@ impl Tasks {
         for (tasks, condition) in changes {
             match condition {
                 Condition::Running | Condition::Starting => self.running.union_with(&tasks),
-                Condition::Standing(_) => self.standing.union_with(&tasks),
+                Condition::CommonStop(_) => self.standing.union_with(&tasks),
                 Condition::Ended(_) | Condition::Left | Condition::Gone => {}
             }
             let entries = &mut self.entries;
@@ -152,7 +152,7 @@ impl Tasks {
         self.entries
             .iter()
             .filter_map(|(known, tasks)| match known {
-                Condition::Standing(stop) => Some((&**stop, tasks)),
+                Condition::CommonStop(stop) => Some((&**stop, tasks)),
                 _ => None,
             })
     }

@@ -11,7 +11,7 @@ const MARK: &str = "sdm-doctor-";
 
 /// One line of a host's report.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum ReportLine {
     /// The version of SDM on the host.
     Version {
         /// The version of SDM.
@@ -27,7 +27,7 @@ pub enum Told {
     End,
 }
 
-impl Told {
+impl ReportLine {
     /// The line of the report, without a newline.
     #[must_use]
     pub fn line(&self) -> String {
@@ -63,8 +63,8 @@ impl Told {
 pub fn fuzz_told(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for line in text.lines() {
-        if let Some(told) = Told::of_line(line) {
-            let again = Told::of_line(&told.line());
+        if let Some(told) = ReportLine::of_line(line) {
+            let again = ReportLine::of_line(&told.line());
             assert!(again.is_some(), "{line:?} is read, and {told:?} is not");
         }
     }
@@ -79,13 +79,13 @@ mod tests {
     fn doctor_report_line_of_a_remote_host_is_parsed_back() {
         let version = "1.2.3".to_owned();
         for told in [
-            Told::Version { version, wire: 7 },
-            Told::Listens("10.1.2.3:7000".parse().unwrap()),
-            Told::Listens("[fe80::1]:7000".parse().unwrap()),
-            Told::Found(Finding::good(Check::Gdb, "gdb 13.1")),
-            Told::End,
+            ReportLine::Version { version, wire: 7 },
+            ReportLine::Listens("10.1.2.3:7000".parse().unwrap()),
+            ReportLine::Listens("[fe80::1]:7000".parse().unwrap()),
+            ReportLine::Found(Finding::good(Check::Gdb, "gdb 13.1")),
+            ReportLine::End,
         ] {
-            assert_eq!(Told::of_line(&told.line()), Some(told));
+            assert_eq!(ReportLine::of_line(&told.line()), Some(told));
         }
         for line in [
             "Last login: Mon",
@@ -93,7 +93,7 @@ mod tests {
             "sdm-doctor-moon\tfull",
             "sdm-doctor-listens\there",
         ] {
-            assert_eq!(Told::of_line(line), None, "{line}");
+            assert_eq!(ReportLine::of_line(line), None, "{line}");
         }
     }
 }

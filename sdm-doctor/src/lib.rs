@@ -16,6 +16,6 @@ mod resource_limits;
 
 pub use check::Check;
 pub use finding::{Finding, Verdict};
-pub use host_report::{Told, fuzz_told};
+pub use host_report::{ReportLine, fuzz_told};
 pub use looks::looks;
 pub use machine::Machine;

@@ -21,4 +21,4 @@ pub mod wire;
 pub use outer_runtime::is_outer;
 pub use spawned_jobs::{Share, SpawnedJob};
 pub use table::{HostCommand, HostProcess, HostState, HostTable};
-pub use wire::{FromHost, HostJob, HostLetter, HostNode, HostProgram, ToHost};
+pub use wire::{FromHost, HostJob, HostNode, HostProgram, PeerMessage, ToHost};

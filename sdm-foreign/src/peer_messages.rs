@@ -1,5 +1,5 @@
 //! Peer messages: messages between the PMIx servers of several nodes, as contents of
-//! [`crate::wire::HostLetter`]s. The answer to a question has the number of the question's message.
+//! [`crate::wire::PeerMessage`]s. The answer to a question has the number of the question's message.
 
 use std::ffi::CString;
 

@@ -81,7 +81,7 @@ pub enum ToHost {
         is_met: bool,
     },
     /// A peer message from another node, or one of this node that could not be delivered.
-    Letter(HostLetter),
+    Letter(PeerMessage),
     /// The server's processes, in answer to [`FromHost::WantProcesses`].
     Processes(HostTable),
     /// Processes have ended.
@@ -129,7 +129,7 @@ pub struct HostProgram {
 
 /// A peer message: from one node's PMIx server to that of another. The servers of the session do not read it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HostLetter {
+pub struct PeerMessage {
     /// A rank of the receiving node.
     pub to: u32,
     /// A rank of the sending node.
@@ -204,7 +204,7 @@ pub enum FromHost {
         is_speaker: bool,
     },
     /// A peer message for another node.
-    Letter(HostLetter),
+    Letter(PeerMessage),
     /// Asks each server for its processes, on behalf of a tool.
     WantProcesses,
     /// Asks for the output of processes from now on.

@@ -79,14 +79,14 @@ pub struct Driver {
 struct Op {
     /// The command that it answers; `None` for the driver's own operations.
     id: Option<CommandId>,
-    turn: Turn,
+    turn: Concurrency,
     on_cancel: OnCancel,
     future: OpFuture,
 }
 
 /// Whether an operation can run beside others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum Concurrency {
     /// Runs while no other operation of this kind is under way.
     Alone,
     /// Runs beside any other operation.
@@ -158,7 +158,7 @@ impl Driver {
         let gdb = self.begin_task(now, id, Origin::default());
         self.push(
             Some(id),
-            Turn::Alone,
+            Concurrency::Alone,
             start::start(gdb, id, launch, stop, before),
         );
         self.run();
@@ -167,7 +167,11 @@ impl Driver {
     /// Begins to attach to a process.
     pub fn attach(&mut self, now: Instant, id: CommandId, process: AttachTarget) {
         let gdb = self.begin_task(now, id, attached_to(process, None));
-        self.push(Some(id), Turn::Alone, attach::attach(gdb, id, process));
+        self.push(
+            Some(id),
+            Concurrency::Alone,
+            attach::attach(gdb, id, process),
+        );
         self.run();
     }
 
@@ -182,14 +186,14 @@ impl Driver {
         let scope = Some(Scope::default());
         let gdb = self.begin_task(now, id, attached_to(process, scope));
         let attach = attach::attach_among(gdb, id, process, first);
-        self.push(Some(id), Turn::Alone, attach);
+        self.push(Some(id), Concurrency::Alone, attach);
         self.run();
     }
 
     /// Begins to open a core file.
     pub fn open_core(&mut self, now: Instant, id: CommandId, file: CoreFile) {
         let gdb = self.begin_task(now, id, Origin::CoreFile);
-        self.push(Some(id), Turn::Alone, core_file::open(gdb, id, file));
+        self.push(Some(id), Concurrency::Alone, core_file::open(gdb, id, file));
         self.run();
     }
 
@@ -208,12 +212,16 @@ impl Driver {
                 gdb.answer(id, usage::memory(&gdb));
             }
             Command::Hold => gdb.answer(id, Ok(Reply::Done)),
-            Command::Interrupt => self.push(Some(id), Turn::Urgent, interrupt::interrupt(gdb, id)),
+            Command::Interrupt => {
+                self.push(Some(id), Concurrency::Urgent, interrupt::interrupt(gdb, id))
+            }
             Command::Kill if gdb.get().origin.is_core_file() => {
                 gdb.answer(id, Err(core_file::refusal("kill")));
             }
-            Command::Kill => self.push(Some(id), Turn::Urgent, end::kill(gdb, id)),
-            Command::Detach => self.push_letting_go(Some(id), Turn::Urgent, end::detach(gdb, id)),
+            Command::Kill => self.push(Some(id), Concurrency::Urgent, end::kill(gdb, id)),
+            Command::Detach => {
+                self.push_letting_go(Some(id), Concurrency::Urgent, end::detach(gdb, id))
+            }
             _ => self.queue.push_back((id, command)),
         }
         self.run();
@@ -234,14 +242,14 @@ impl Driver {
         let cancelled = Failure::new(FailureCode::Cancelled, "cancelled");
         state.answer(id, Err(cancelled));
         let has_run = state.activity.run().is_some();
-        let goes_on = |op: &Op| op.turn == Turn::Alone || op.on_cancel == OnCancel::GoOn;
+        let goes_on = |op: &Op| op.turn == Concurrency::Alone || op.on_cancel == OnCancel::GoOn;
         let begun = has_run || self.ops.iter().any(goes_on);
         let given_up = !begun && state.activity.is_starting();
         let attached = state.origin.is_attached();
         drop(state);
         if given_up && attached {
             let gdb = self.gdb.clone();
-            self.push_letting_go(None, Turn::Alone, attach::give_up(gdb));
+            self.push_letting_go(None, Concurrency::Alone, attach::give_up(gdb));
         } else if given_up {
             end::not_begun(&self.gdb);
         }
@@ -316,7 +324,7 @@ impl Driver {
         }
         drop(state);
         let gdb = self.gdb.clone();
-        self.push(None, Turn::Urgent, end::shut_down(gdb, kill_started));
+        self.push(None, Concurrency::Urgent, end::shut_down(gdb, kill_started));
         self.run();
     }
 
@@ -340,7 +348,7 @@ impl Driver {
     pub fn may_miss_end(&self) -> bool {
         let state = self.gdb.get();
         let is_live = state.activity.is_live();
-        state.activity.is_stopped() || is_live && state.processes.is_out_of_sight()
+        state.activity.is_stopped() || is_live && state.processes.has_missed_event()
     }
 
     /// The state of the task as the front-end sees it.
@@ -381,7 +389,7 @@ impl Driver {
     fn push(
         &mut self,
         id: Option<CommandId>,
-        turn: Turn,
+        turn: Concurrency,
         future: impl Future<Output = ()> + 'static,
     ) {
         self.ops.push(Op {
@@ -395,7 +403,7 @@ impl Driver {
     fn push_letting_go(
         &mut self,
         id: Option<CommandId>,
-        turn: Turn,
+        turn: Concurrency,
         future: impl Future<Output = ()> + 'static,
     ) {
         let letting_go = DetachGuard::new(&self.gdb);
@@ -436,7 +444,7 @@ impl Driver {
     /// Begins the next command, unless another one is in progress; true if a command was begun.
     fn begin_next(&mut self) -> bool {
         let is_leaving = self.gdb.get().is_leaving;
-        let is_busy = self.ops.iter().any(|op| op.turn == Turn::Alone);
+        let is_busy = self.ops.iter().any(|op| op.turn == Concurrency::Alone);
         if is_leaving || is_busy || self.gdb.is_clearing() {
             return false;
         }
@@ -445,7 +453,7 @@ impl Driver {
             let stop = self.gdb.edit().stops.pop_front();
             if let Some(stop) = stop {
                 let gdb = self.gdb.clone();
-                self.push(None, Turn::Alone, stop::handle_stop(gdb, stop));
+                self.push(None, Concurrency::Alone, stop::handle_stop(gdb, stop));
             }
             return true;
         }
@@ -464,9 +472,9 @@ impl Driver {
             return;
         }
         if command.is_run_control() {
-            return self.push(Some(id), Turn::Alone, run::resume(gdb, id, command));
+            return self.push(Some(id), Concurrency::Alone, run::resume(gdb, id, command));
         }
-        self.push(Some(id), Turn::Alone, async move {
+        self.push(Some(id), Concurrency::Alone, async move {
             let result = query::query(&gdb, &command).await;
             gdb.answer(id, result);
         });

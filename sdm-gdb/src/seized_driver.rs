@@ -18,7 +18,7 @@ use super::ops::{take_over, world_rank};
 use super::state::activity::{OpenRun, RunKind};
 use super::state::origin::Origin;
 use super::text::base_name;
-use super::{Action, Driver, DriverConfig, Host, Turn};
+use super::{Action, Concurrency, Driver, DriverConfig, Host};
 
 impl Driver {
     /// A driver for a program that its parent has seized by ptrace; for the front-end it runs under a gdb. Its first
@@ -62,7 +62,7 @@ impl Driver {
     pub fn take_over(&mut self, now: Instant, program: PathBuf) {
         self.gdb.edit().now = now;
         let take_over = take_over::take_over(self.gdb.clone(), program);
-        self.push(None, Turn::Alone, take_over);
+        self.push(None, Concurrency::Alone, take_over);
         self.run();
     }
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use crate::memory::Memory;
-use crate::mpi::{Mpich, OpenMpi, OwnObjects, arrived_of_collectives, communicator_of_file};
+use crate::mpi::{Mpich, OpenMpi, PredefinedObjects, arrived_of_collectives, communicator_of_file};
 use crate::python;
 
 /// Number of reads after which the memory cannot be read any more, as if the process had ended.
@@ -50,7 +50,7 @@ pub fn fuzz_walkers(bytes: &[u8]) {
     let _ = python::threads(&memory(), runtime);
     let _ = python::TorchArguments::read(&memory(), runtime, BEGIN + 300);
     let _ = python::TorchArguments::below(&memory(), runtime, BEGIN + 300);
-    let objects = OwnObjects {
+    let objects = PredefinedObjects {
         world: BEGIN,
         alone: BEGIN + 64,
         empty: Some(BEGIN + 128),
@@ -64,7 +64,7 @@ pub fn fuzz_walkers(bytes: &[u8]) {
 /// Calls every reader of Open MPI's structures, with each address as that of any object.
 pub(crate) fn walk_open_mpi(
     memory: &dyn Memory,
-    objects: OwnObjects,
+    objects: PredefinedObjects,
     places: impl Iterator<Item = u64>,
 ) {
     let _ = OpenMpi::world(memory, objects);

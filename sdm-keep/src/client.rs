@@ -23,7 +23,7 @@ const DETACH_WAIT: Duration = Duration::from_secs(10);
 
 /// The reason why a terminal returned to its shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum ReturnReason {
     /// The program continues without the terminal.
     Detached,
     /// Another terminal has replaced this one.
@@ -59,7 +59,7 @@ pub fn start_keeper(command: &mut Command) -> io::Result<()> {
 ///
 /// # Errors
 /// There is no such session, or standard input and output are no terminal.
-pub fn resume(name: &Name) -> Result<Left, PlaceError> {
+pub fn resume(name: &Name) -> Result<ReturnReason, PlaceError> {
     let failed = |what: &'static str| {
         let name = name.as_str().to_owned();
         move |error: io::Error| PlaceError::Io {
@@ -126,7 +126,7 @@ impl ToKeeper {
     }
 }
 
-fn lend(stream: UnixStream, signals: SigSet) -> io::Result<Left> {
+fn lend(stream: UnixStream, signals: SigSet) -> io::Result<ReturnReason> {
     let to = ToKeeper {
         stream: Arc::new(Mutex::new(stream.try_clone()?)),
         leaving: Arc::default(),
@@ -157,7 +157,7 @@ fn lend(stream: UnixStream, signals: SigSet) -> io::Result<Left> {
             let _ = sizes_end.shutdown(Shutdown::Both);
         })?;
     match show(&stream, &to) {
-        Err(_) if to.leaving.load(Ordering::SeqCst) => Ok(Left::Detached),
+        Err(_) if to.leaving.load(Ordering::SeqCst) => Ok(ReturnReason::Detached),
         shown => shown,
     }
 }
@@ -180,7 +180,7 @@ fn pass_keys(to: &ToKeeper) -> io::Result<()> {
 }
 
 /// Shows the program's output, and reports to the keeper the position up to which it was shown.
-fn show(stream: &UnixStream, to: &ToKeeper) -> io::Result<Left> {
+fn show(stream: &UnixStream, to: &ToKeeper) -> io::Result<ReturnReason> {
     let mut out = io::stdout();
     let mut shown = 0;
     loop {
@@ -207,9 +207,13 @@ fn show(stream: &UnixStream, to: &ToKeeper) -> io::Result<Left> {
                 let _ = to.send(&Frame::Shown(shown));
             }
             Some(Frame::LetGo(taken)) => {
-                return Ok(if taken { Left::Taken } else { Left::Detached });
+                return Ok(if taken {
+                    ReturnReason::Taken
+                } else {
+                    ReturnReason::Detached
+                });
             }
-            Some(Frame::Exited(code)) => return Ok(Left::Ended(code)),
+            Some(Frame::Exited(code)) => return Ok(ReturnReason::Ended(code)),
             Some(_) => return Err(io::ErrorKind::InvalidData.into()),
             None => {
                 return Err(io::Error::other(

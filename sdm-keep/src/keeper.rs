@@ -118,14 +118,14 @@ struct State {
 }
 
 /// The program that runs.
-struct KeptProgram {
+struct TerminalProgram {
     child: Box<dyn Child + Send + Sync>,
     /// A descriptor that is closed at the program's end, for the thread that reads the program's output.
     running: OwnedFd,
 }
 
 /// Starts the program on a new pseudo-terminal.
-fn start(options: &KeeperOptions) -> Result<(Arc<Keeper>, KeptProgram), KeepError> {
+fn start(options: &KeeperOptions) -> Result<(Arc<Keeper>, TerminalProgram), KeepError> {
     let words: Vec<_> = options.command.iter().map(printable_name).collect();
     let failed = |error: &dyn std::fmt::Display| KeepError::Start {
         program: words.first().map_or("nothing", |w| w).to_owned(),
@@ -158,7 +158,7 @@ fn start(options: &KeeperOptions) -> Result<(Arc<Keeper>, KeptProgram), KeepErro
     thread::Builder::new()
         .name("output".to_owned())
         .spawn(move || reads.read_output(File::from(output), &ended))?;
-    Ok((keeper, KeptProgram { child, running }))
+    Ok((keeper, TerminalProgram { child, running }))
 }
 
 impl Keeper {
@@ -211,8 +211,8 @@ impl Keeper {
     }
 
     /// Waits for the program's end and its last output, and then for a terminal to which the end can be reported.
-    fn until_over(&self, kept: KeptProgram, wait_after_end: Duration) {
-        let KeptProgram { mut child, running } = kept;
+    fn until_over(&self, kept: TerminalProgram, wait_after_end: Duration) {
+        let TerminalProgram { mut child, running } = kept;
         let code = child
             .wait()
             .map_or(-1, |status| i32::try_from(status.exit_code()).unwrap_or(-1));

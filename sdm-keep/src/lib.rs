@@ -16,7 +16,7 @@ mod sys;
 mod terminal_lease;
 mod wire;
 
-pub use client::{Left, resume, start_keeper, tell_to_detach};
+pub use client::{ReturnReason, resume, start_keeper, tell_to_detach};
 pub use keeper::{KeepError, KeeperOptions, keep};
 pub use socket_path::{About, KeeperState, Name, PlaceError, sessions};
 pub use terminal_lease::{TerminalId, TerminalLease, TerminalMessage, Unexpected};

@@ -128,8 +128,8 @@ fn run(
             }
             Some(DriverEvent::Output(Output::Ended)) => {
                 driver.flush();
-                let parentless = driver.member().node().parentless();
-                return match parentless.filter(|_| !starter.is_gone()) {
+                let parent_loss = driver.member().node().parent_loss();
+                return match parent_loss.filter(|_| !starter.is_gone()) {
                     Some(why) => Err(anyhow!(
                         "sdm-master: the connection to sdm has ended: {why}"
                     )),

@@ -31,7 +31,7 @@ pub enum CommandError {
 
 /// Cause of a manager's ERROR state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum AgentFailure {
     /// The agent could not be started, with the reason.
     #[error("{0}")]
     NoAgent(String),

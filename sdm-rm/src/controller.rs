@@ -13,7 +13,7 @@ use sdm_runtime::wire::command::{Command, JobChange};
 use sdm_runtime::wire::event::{Event, Failure, Kind};
 use sdm_runtime::wire::groups::Group;
 
-use crate::agent_error::{CommandError, Trouble};
+use crate::agent_error::{AgentFailure, CommandError};
 use crate::answer::Question;
 pub use crate::open_command::Ticket;
 use crate::open_command::{AcceptedSubmission, Purpose, is_needed};
@@ -31,7 +31,7 @@ pub struct Controller {
     /// The id of the manager's own element; the ids of the agent's elements follow.
     base: u32,
     state: Manager,
-    trouble: Option<Trouble>,
+    trouble: Option<AgentFailure>,
     /// The manager's last error or message; `None` after its machine has become UP, until the next one.
     complaint: Option<String>,
     client: Option<Client>,
@@ -129,7 +129,7 @@ impl Controller {
     pub fn agent_started(&mut self, now: Instant) {
         match Store::new(self.base, "") {
             Ok(store) => self.store = Some(store),
-            Err(error) => return self.fail(Trouble::Model(error)),
+            Err(error) => return self.fail(AgentFailure::Model(error)),
         }
         match Client::new(Dialect::Document, &self.base.to_string()) {
             Ok(client) => {
@@ -143,13 +143,13 @@ impl Controller {
                 self.heard = Some(now);
                 self.enter(Manager::Starting);
             }
-            Err(error) => self.fail(Trouble::Nonsense(error)),
+            Err(error) => self.fail(AgentFailure::Nonsense(error)),
         }
     }
 
     /// Records that the manager's agent could not be started.
     pub fn no_agent(&mut self, why: String) {
-        self.fail(Trouble::NoAgent(why));
+        self.fail(AgentFailure::NoAgent(why));
     }
 
     /// Records that the manager's agent has ended. `how` is its exit status and its last line of error output.
@@ -157,7 +157,7 @@ impl Controller {
         match self.state {
             Manager::Stopping => self.enter(Manager::Stopped),
             Manager::Error => {}
-            _ => self.fail(Trouble::Ended(how)),
+            _ => self.fail(AgentFailure::Ended(how)),
         }
     }
 
@@ -188,7 +188,7 @@ impl Controller {
             match client.poll() {
                 Ok(None) => break,
                 Ok(Some(report)) => self.handle(now, report),
-                Err(error) => self.fail(Trouble::Nonsense(error)),
+                Err(error) => self.fail(AgentFailure::Nonsense(error)),
             }
         }
         self.note_debts(now);
@@ -239,7 +239,7 @@ impl Controller {
         let owed = self.owes.values();
         let overdue = owed.filter(|(since, _)| *since + self.patience <= now);
         if let Some((_, what)) = overdue.min_by_key(|(since, _)| *since).copied() {
-            return self.fail(Trouble::Stalled(what, self.patience.as_secs()));
+            return self.fail(AgentFailure::Stalled(what, self.patience.as_secs()));
         }
         let silent = self
             .heard
@@ -286,7 +286,7 @@ impl Controller {
             Report::Event(tid, event) => self.handle_event(now, tid, event),
             Report::Done(tid, command, result) => self.handle_done(now, tid, &command, result),
             Report::Shutdown if self.state == Manager::Stopping => {}
-            Report::Shutdown => self.fail(Trouble::Ended("the agent has ended".to_owned())),
+            Report::Shutdown => self.fail(AgentFailure::Ended("the agent has ended".to_owned())),
         }
     }
 
@@ -375,7 +375,7 @@ impl Controller {
                 self.refuse(ticket, &failure)
             }
             (None, Err(failure)) if is_needed(command) => {
-                self.fail(Trouble::Refused(command.name(), failure.text));
+                self.fail(AgentFailure::Refused(command.name(), failure.text));
             }
             (None, _) => {}
         }
@@ -470,7 +470,7 @@ impl Controller {
     }
 
     /// Enters ERROR: the agent's output is ignored from now on, known elements stay, and waiting callers get the error.
-    fn fail(&mut self, trouble: Trouble) {
+    fn fail(&mut self, trouble: AgentFailure) {
         let said = trouble.to_string();
         let purposes = std::mem::take(&mut self.purposes).into_values();
         let asked = purposes.map(|purpose| match purpose {

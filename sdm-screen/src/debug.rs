@@ -1,7 +1,7 @@
 //! The debugger's screen: the state of the session, and the prompt with the whole language of the shell.
 //!
 //! [`Debugger`] is a state machine without I/O, as [`crate::Top`] is. Its inputs are keys, the session's
-//! [`Overview`], messages and program output. Its outputs are frames and [`Deed`]s. A key that acts on the
+//! [`Overview`], messages and program output. Its outputs are frames and [`ScreenAction`]s. A key that acts on the
 //! session becomes a line for the shell, which is shown among the typed lines.
 
 mod console;
@@ -41,7 +41,7 @@ const PRINTED_MAX: usize = 1000;
 
 /// An action for the owner of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum ScreenAction {
     /// Pass this line to the shell.
     Line(String),
     /// Complete this line. The answer goes to [`Debugger::handle_completions`].
@@ -107,7 +107,7 @@ pub struct Debugger {
     pub(crate) line: LineEdit,
     /// The set of the selection, if the shell does not have it as its focus yet.
     pub(crate) wanted_focus: Option<IdSet>,
-    deeds: VecDeque<Deed>,
+    deeds: VecDeque<ScreenAction>,
     changed: bool,
 }
 
@@ -297,7 +297,7 @@ impl Debugger {
     }
 
     /// Takes the next action; None if there is none.
-    pub fn poll_deed(&mut self) -> Option<Deed> {
+    pub fn poll_action(&mut self) -> Option<ScreenAction> {
         self.deeds.pop_front()
     }
 
@@ -312,7 +312,7 @@ impl Debugger {
         layout::text_width(columns, lines)
     }
 
-    pub(crate) fn ask(&mut self, deed: Deed) {
+    pub(crate) fn ask(&mut self, deed: ScreenAction) {
         self.deeds.push_back(deed);
     }
 
@@ -322,7 +322,7 @@ impl Debugger {
         self.console.echo(prompt, &line);
         // Later input waits until this line is carried out.
         self.asked = None;
-        self.ask(Deed::Line(line));
+        self.ask(ScreenAction::Line(line));
     }
 
     pub(crate) fn go_to(&mut self, panel: Panel) {

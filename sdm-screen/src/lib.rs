@@ -34,7 +34,7 @@ mod tests;
 mod top;
 
 pub use bindings::{BindingError, Bindings};
-pub use debug::{Debugger, Deed};
+pub use debug::{Debugger, ScreenAction};
 pub use palette::Palette;
 pub use platform_state::{Cluster, Facts, Item, Output, Wants};
 pub use ratatui::crossterm::event::{

@@ -8,7 +8,7 @@ use std::path::Path;
 use sdm_core::frame::WIRE_VERSION;
 use sdm_core::transport::{PortRange, own_addresses};
 use sdm_doctor::gdb::{self, Places};
-use sdm_doctor::{Machine, Told, looks};
+use sdm_doctor::{Machine, ReportLine, looks};
 
 use crate::arguments::Arguments;
 
@@ -18,7 +18,7 @@ use crate::arguments::Arguments;
 /// # Errors
 /// [`io::Error`] if the output cannot be written.
 pub fn tell(arguments: &Arguments, gdb: &Path) -> io::Result<()> {
-    say(&Told::Version {
+    say(&ReportLine::Version {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         wire: WIRE_VERSION,
     })?;
@@ -28,22 +28,22 @@ pub fn tell(arguments: &Arguments, gdb: &Path) -> io::Result<()> {
         let port = listener.local_addr()?.port();
         let own = own_addresses(arguments.interface.as_ref()).unwrap_or_default();
         for ip in own.into_iter().filter(|ip| !ip.is_loopback()) {
-            say(&Told::Listens(SocketAddr::new(ip, port)))?;
+            say(&ReportLine::Listens(SocketAddr::new(ip, port)))?;
         }
     }
     let mut findings = gdb::findings(Some(gdb), &Places::here());
     findings.push(looks());
     findings.extend(Machine::default().findings());
     for finding in findings {
-        say(&Told::Found(finding))?;
+        say(&ReportLine::Found(finding))?;
     }
-    say(&Told::End)?;
+    say(&ReportLine::End)?;
     io::stdin().read_to_end(&mut Vec::new())?;
     drop(listener);
     Ok(())
 }
 
-fn say(told: &Told) -> io::Result<()> {
+fn say(told: &ReportLine) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{}", told.line())?;
     out.flush()

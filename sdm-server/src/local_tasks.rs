@@ -5,7 +5,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use sdm_core::CommandId;
 use sdm_core::message::Status;
-use sdm_core::node::OwnTasks;
+use sdm_core::node::LocalTasks;
 use sdm_debug::command::StartSpec;
 use sdm_debug::{Command, Failure, FailureCode, LauncherDuties, wire};
 use sdm_idset::IdSet;
@@ -30,7 +30,7 @@ pub(crate) struct WaitingCommand {
     pub(crate) payload: Bytes,
 }
 
-impl OwnTasks for Tasks<'_> {
+impl LocalTasks for Tasks<'_> {
     fn execute(
         &mut self,
         now: Instant,

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use sdm_core::link::LinkConfig;
-use sdm_core::transport::meeting_name;
+use sdm_core::transport::shared_name;
 use sdm_foreign::wire::{Frames, VERSION, WireError, frame};
-use sdm_foreign::{FromHost, HostJob, HostLetter, HostProgram, ToHost, is_outer};
+use sdm_foreign::{FromHost, HostJob, HostProgram, PeerMessage, ToHost, is_outer};
 use sdm_idset::IdSet;
 use sdm_system::peer::check_this_user;
 use sdm_system::programs;
@@ -85,7 +85,7 @@ pub(crate) enum PmixEvent {
     /// All of this node's ranks have entered a fence.
     Fence(Fence),
     /// A message to the PMIx server of another node.
-    Datagram(HostLetter),
+    Datagram(PeerMessage),
     /// A tool requests the process table.
     WantProcesses,
     /// A process or tool spawns programs.
@@ -171,7 +171,7 @@ impl PmixServer {
         let system = |what| move |source| PmixError::System { what, source };
         let what = format!("pmix {}", job.own_node().name);
         let detail = surroundings(&what).map_err(PmixError::Surroundings)?;
-        let name = meeting_name(config, &detail);
+        let name = shared_name(config, &detail);
         let address = SocketAddr::from_abstract_name(name.as_bytes());
         let address = address.map_err(system("cannot choose a socket name"))?;
         let child = match UnixListener::bind_addr(&address) {

@@ -15,7 +15,7 @@ use crate::spawned_programs::Spawning;
 
 /// The PMIx server of this node, and work that waits for it.
 #[derive(Default)]
-pub(crate) struct Hosted {
+pub(crate) struct PmixState {
     pub(crate) server: Option<PmixServer>,
     /// The settings of the backend, and the waiting commands; `None` once the backend is set up.
     pub(crate) setting_up: Option<SettingUp>,
@@ -43,7 +43,7 @@ pub(crate) struct SettingUp {
     pub(crate) waiting: Vec<WaitingCommand>,
 }
 
-impl Hosted {
+impl PmixState {
     /// The queue of commands that wait for the backend; `None` once the backend is set up.
     pub(crate) fn waiting(&mut self) -> Option<&mut Vec<WaitingCommand>> {
         self.setting_up.as_mut().map(|it| &mut it.waiting)

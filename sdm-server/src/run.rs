@@ -24,7 +24,7 @@ use sdm_core::ids::ServerId;
 use sdm_core::link::LinkConfig;
 use sdm_core::member::{Member, Output};
 use sdm_core::message::Block;
-use sdm_core::node::{Node, OwnTasks};
+use sdm_core::node::{LocalTasks, Node};
 use sdm_core::transport::reversed::Reversed;
 use sdm_core::transport::{
     ConnectionString, HostTransport, Transport as _, own_addresses, shaped_socket::Shaped,
@@ -40,7 +40,7 @@ use crate::backend::{Inherited, start_config};
 use crate::fork::{Part, fork_all};
 use crate::network;
 use crate::outbox::{Outbox, ParentMessage};
-use crate::pmix_state::Hosted;
+use crate::pmix_state::PmixState;
 use crate::shim::{self, Role, ShimListener};
 use crate::staged_binary::Copy;
 
@@ -220,7 +220,7 @@ fn come_up(
         copy,
         alone: false,
         shims: None,
-        hosted: Hosted::default(),
+        hosted: PmixState::default(),
         paused: false,
     })
 }
@@ -271,7 +271,7 @@ struct Server {
     /// The listener for shims; `None` once the server has its tasks.
     shims: Option<ShimListener>,
     /// The PMIx server of this node, if there is one, and work that waits for it.
-    hosted: Hosted,
+    hosted: PmixState,
     /// True while output of the programs is held back.
     paused: bool,
 }

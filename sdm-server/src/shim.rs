@@ -25,7 +25,7 @@ use sdm_bootstrap::joined::Joined;
 use sdm_bootstrap::starter::Starter;
 use sdm_child::{Channel, Shim, ShimEvent, StartConfig};
 use sdm_core::link::LinkConfig;
-use sdm_core::transport::meeting_name;
+use sdm_core::transport::shared_name;
 use sdm_idset::{IdSet, TaskId};
 use sdm_system::launcher_env::Identity;
 use sdm_system::proc;
@@ -63,7 +63,7 @@ pub(crate) fn meet(
     wait: Duration,
 ) -> Result<Role> {
     let index = identity.local_index.unwrap_or(identity.server) / each.max(1);
-    let name = meeting_name(config, &surroundings(&format!("ranks {host} {index}"))?);
+    let name = shared_name(config, &surroundings(&format!("ranks {host} {index}"))?);
     let address = UnixAddr::new_abstract(name.as_bytes())
         .context("the name of the socket at which the ranks of this host meet is invalid")?;
     let deadline = Instant::now() + wait;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use sdm_core::message::{Lane, Status};
-use sdm_core::node::OwnTasks;
+use sdm_core::node::LocalTasks;
 use sdm_core::{CommandId, ServerId};
 use sdm_debug::{Failure, FailureCode};
 use sdm_idset::{IdSet, TaskId};
@@ -56,7 +56,7 @@ pub(crate) struct TasksAtOnce<'a> {
     pub(crate) found: Checked,
 }
 
-impl OwnTasks for TasksAtOnce<'_> {
+impl LocalTasks for TasksAtOnce<'_> {
     fn execute(
         &mut self,
         _now: Instant,

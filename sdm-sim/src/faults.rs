@@ -104,7 +104,7 @@ impl World {
                 .pipes
                 .iter_mut()
                 .for_each(|pipe| pipe.slower_us = slower);
-            self.hinder(self.now);
+            self.delay_adoption(self.now);
         }
     }
 
@@ -128,7 +128,7 @@ impl World {
             && let Some(server) = self.some_server()
         {
             self.crash(server, false);
-            self.hinder(u64::MAX);
+            self.delay_adoption(u64::MAX);
         }
     }
 
@@ -163,7 +163,7 @@ impl World {
             self.log
                 .note(self.now, format_args!("{id}: stopped for {wait} us"));
             self.at(until, WorldEvent::Continue(id));
-            self.hinder(until);
+            self.delay_adoption(until);
         }
     }
 
@@ -182,12 +182,12 @@ impl World {
     fn slow_some(&mut self) {
         if let Some(id) = self.some_server() {
             let times = u32::try_from(self.rng.between(3, 30)).unwrap_or(3);
-            self.stumble(id, times);
+            self.stop_and_continue(id, times);
         }
     }
 
     /// Stops a process now, resumes it, and repeats that until it was stopped `times` times.
-    pub(crate) fn stumble(&mut self, id: ServerId, times: u32) {
+    pub(crate) fn stop_and_continue(&mut self, id: ServerId, times: u32) {
         if self.has_faults && times > 0 {
             let wait = self.rng.skewed(1_000, 400_000);
             self.stop(id, wait);
@@ -237,7 +237,7 @@ impl World {
         if breaks && !connection.is_between(ServerId::FRONT_END, ServerId::MASTER) {
             self.at(until, WorldEvent::Reset(conn));
         }
-        self.hinder(until);
+        self.delay_adoption(until);
     }
 
     fn make_island(&mut self) {
@@ -269,7 +269,7 @@ impl World {
             }
         }
         self.islands.push((until, servers));
-        self.hinder(until);
+        self.delay_adoption(until);
     }
 
     /// Kills the master or the front-end, or breaks their link. The remaining members must then end by themselves.
@@ -301,7 +301,7 @@ impl World {
             self.stranger_calls();
         }
         if count > 1 {
-            self.hinder(self.now + 12 * SECOND);
+            self.delay_adoption(self.now + 12 * SECOND);
         }
     }
 

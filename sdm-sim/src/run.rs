@@ -235,7 +235,7 @@ impl World {
             given.extend(self.give(spec, all.clone(), sync, 0));
         }
         for task in &living {
-            self.chatter(Lane::Bulk, task, 100);
+            self.emit_event(Lane::Bulk, task, 100);
         }
         let gaps = self.ledger.gaps;
         self.run_until(self.now + ANSWER_US);

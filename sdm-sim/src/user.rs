@@ -188,7 +188,7 @@ impl World {
     }
 
     /// Lets some task emit an event, and schedules the next one.
-    pub(crate) fn next_chatter(&mut self) {
+    pub(crate) fn schedule_event(&mut self) {
         if !self.has_faults || self.is_over() {
             return;
         }
@@ -205,11 +205,11 @@ impl World {
         let bytes = usize::try_from(self.rng.below(bytes_max + 1)).unwrap_or(0);
         if self.rng.one_in(10) {
             for task in &IdSet::all_below(self.swarm.tasks()) {
-                self.chatter(lane, task, bytes);
+                self.emit_event(lane, task, bytes);
             }
         } else {
             let task = self.some_task();
-            self.chatter(lane, task, bytes);
+            self.emit_event(lane, task, bytes);
         }
         let gap = self.rng.between(0, 2 * self.swarm.event_gap_us);
         self.at(self.now + gap, WorldEvent::Chatter);

@@ -202,11 +202,11 @@ impl World {
             }
             WorldEvent::Reset(conn) => self.reset(conn),
             WorldEvent::Continue(id) => self.go_on(id),
-            WorldEvent::Stumble(id, times) => self.stumble(id, times),
+            WorldEvent::Stumble(id, times) => self.stop_and_continue(id, times),
             WorldEvent::Crash(id) => self.crash(id, true),
             WorldEvent::Fault => self.next_fault(),
             WorldEvent::User => self.next_act(),
-            WorldEvent::Chatter => self.next_chatter(),
+            WorldEvent::Chatter => self.schedule_event(),
             WorldEvent::TakeOutput => self.pause_delivery(false),
             WorldEvent::StrangerLeaves(conn) => self.hang_up(conn, 0),
             WorldEvent::StrikeTop => self.strike_top(),
@@ -369,7 +369,7 @@ impl World {
     }
 
     /// Records a fault that can delay an adoption, from now until `until`.
-    pub(crate) fn hinder(&mut self, until: u64) {
+    pub(crate) fn delay_adoption(&mut self, until: u64) {
         self.hindered.push((self.now, until));
     }
 
@@ -395,7 +395,7 @@ impl World {
     }
 
     /// Lets a task emit an event, if its server runs.
-    pub(crate) fn chatter(&mut self, lane: Lane, task: TaskId, bytes: usize) {
+    pub(crate) fn emit_event(&mut self, lane: Lane, task: TaskId, bytes: usize) {
         let (id, now) = (self.swarm.server_of(task), self.now);
         if let Some(proc) = self.procs.get_mut(&id)
             && !proc.exec.is_down()

@@ -1,7 +1,7 @@
 //! A live page of a session: the requests of browsers, the check of their permission, and the events that they get.
 //!
 //! A [`Site`] answers the requests of a connection ([`serve`]). It serves the page's own files, and the session's
-//! records as server-sent events. It passes the lines that a user types on as [`Deed`]s. A [`Gate`] decides which
+//! records as server-sent events. It passes the lines that a user types on as [`PageAction`]s. A [`Gate`] decides which
 //! browsers are admitted. [`News`] keeps the newest records for the pages, up to a size limit. A [`WebView`] makes the
 //! records from the items that the session shows.
 //!
@@ -21,7 +21,7 @@ pub use error::RequestError;
 pub use gate::Gate;
 pub use news::News;
 pub use serve::serve;
-pub use site::{Deed, FILES, Site, is_line};
+pub use site::{FILES, PageAction, Site, is_line};
 pub use view::WebView;
 
 /// Feeds arbitrary bytes to the request parser and to a site. A client without a secret gets only errors and causes no

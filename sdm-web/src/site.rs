@@ -39,7 +39,7 @@ const ENTERED: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">
 
 /// An action that a page asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum PageAction {
     /// Carry out this line, as if it was typed at the prompt.
     Line(String),
     /// Find the words that can complete this partly typed line, as Tab does.
@@ -62,7 +62,7 @@ pub struct Site {
     gate: Gate,
     pub(crate) news: Arc<News>,
     /// Carries out an action of a page. Returns false if too many actions wait.
-    deeds: Box<dyn Fn(Deed) -> bool + Send + Sync>,
+    deeds: Box<dyn Fn(PageAction) -> bool + Send + Sync>,
 }
 
 /// The answer to a request.
@@ -85,7 +85,7 @@ impl Site {
     pub fn new(
         gate: Gate,
         news: Arc<News>,
-        deeds: impl Fn(Deed) -> bool + Send + Sync + 'static,
+        deeds: impl Fn(PageAction) -> bool + Send + Sync + 'static,
     ) -> Self {
         let deeds = Box::new(deeds);
         Self { gate, news, deeds }
@@ -97,7 +97,7 @@ impl Site {
             check_method(request, "GET")?;
             let cookie = self.gate.enter(token)?;
             let next = self.gate.path();
-            (self.deeds)(Deed::Enter { next });
+            (self.deeds)(PageAction::Enter { next });
             return Ok(page("text/html", ENTERED, Some(cookie)));
         }
         self.gate.check_cookie(request)?;
@@ -111,10 +111,10 @@ impl Site {
                 check_method(request, "GET")?;
                 return Ok(Answer::Events(request.last_event.unwrap_or(0)));
             }
-            "/line" => Deed::Line(line(&request.body)?),
-            "/complete" => Deed::Complete(line(&request.body)?),
-            "/interrupt" => Deed::Interrupt,
-            "/suspend" => Deed::Suspend,
+            "/line" => PageAction::Line(line(&request.body)?),
+            "/complete" => PageAction::Complete(line(&request.body)?),
+            "/interrupt" => PageAction::Interrupt,
+            "/suspend" => PageAction::Suspend,
             "/columns" => {
                 check_method(request, "POST")?;
                 let columns = line(&request.body)?.parse().unwrap_or(COLUMNS);
@@ -132,7 +132,7 @@ impl Site {
 
     pub(crate) fn listen(&self) -> Listener {
         let listener = self.news.listen();
-        (self.deeds)(Deed::Listen);
+        (self.deeds)(PageAction::Listen);
         listener
     }
 }

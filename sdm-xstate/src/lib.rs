@@ -19,7 +19,7 @@
 pub mod opens;
 mod sys;
 
-pub use sys::{ptrace, room::Room};
+pub use sys::{ptrace, room::MappedMemory};
 
 /// Initial room for all registers, in bytes: enough for present processors.
 const ROOM_BYTES: usize = 16 << 10;
@@ -39,7 +39,7 @@ pub trait Registers {
 pub fn complete(part: &[u8], registers: &mut impl Registers) -> Option<bool> {
     let mut bytes = ROOM_BYTES;
     while bytes <= ROOM_BYTES_MAX {
-        let mut room = Room::new(bytes)?;
+        let mut room = MappedMemory::new(bytes)?;
         let count = registers.read(&mut room)?;
         // If the buffer was filled completely, it may have been too small.
         if count < bytes {

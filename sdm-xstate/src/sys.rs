@@ -266,12 +266,12 @@ pub(crate) mod room {
     }
 
     /// Memory from the kernel: the program's allocator may be active in the calling thread.
-    pub struct Room {
+    pub struct MappedMemory {
         at: *mut u8,
         bytes: usize,
     }
 
-    impl Room {
+    impl MappedMemory {
         /// A buffer of zero bytes; `None` if there is no memory.
         #[must_use]
         pub fn new(bytes: usize) -> Option<Self> {
@@ -293,7 +293,7 @@ pub(crate) mod room {
         }
     }
 
-    impl Deref for Room {
+    impl Deref for MappedMemory {
         type Target = [u8];
 
         fn deref(&self) -> &[u8] {
@@ -302,14 +302,14 @@ pub(crate) mod room {
         }
     }
 
-    impl DerefMut for Room {
+    impl DerefMut for MappedMemory {
         fn deref_mut(&mut self) -> &mut [u8] {
             // SAFETY: as above. No other reference to the bytes exists.
             unsafe { core::slice::from_raw_parts_mut(self.at, self.bytes) }
         }
     }
 
-    impl Drop for Room {
+    impl Drop for MappedMemory {
         fn drop(&mut self) {
             // SAFETY: no reference to the bytes exists any more.
             unsafe { munmap(self.at.cast(), self.bytes) };

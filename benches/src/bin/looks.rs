@@ -11,7 +11,7 @@ use sdm_benches::spread::{Spread, millis};
 use sdm_benches::table::Table;
 use sdm_benches::{program, tree};
 use sdm_inspect::looker::{Looker, Question};
-use sdm_inspect::snapshot::{Wanted, take_all};
+use sdm_inspect::snapshot::{CaptureRequest, take_all};
 use serde_json::Value;
 
 /// Number of bytes of each stack that a bare snapshot copies.
@@ -160,9 +160,9 @@ fn rows(job: &Pauses, size: u32, rounds: usize) -> Result<Vec<Vec<String>>> {
 
 /// Seizes all threads of each process, reads registers and stacks, and detaches.
 fn bare(pids: &[i32]) -> Result<()> {
-    let wanted = pids.iter().map(|pid| Wanted {
+    let wanted = pids.iter().map(|pid| CaptureRequest {
         window_bytes: WINDOW_BYTES,
-        ..Wanted::of(*pid)
+        ..CaptureRequest::of(*pid)
     });
     let taken = take_all(&wanted.collect::<Vec<_>>(), PATIENCE);
     for snapshot in taken {

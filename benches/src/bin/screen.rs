@@ -291,7 +291,7 @@ fn debugger(turns: u32, size: (u16, u16), table: &mut Table) -> Result<()> {
     rows.row("all stand elsewhere, in 500 places", stop, "16");
     let key = cost(turns, |_| {
         debugger.handle_key(KeyEvent::from(KeyCode::Down));
-        while debugger.poll_deed().is_some() {}
+        while debugger.poll_action().is_some() {}
         paper.draw(|frame| debugger.draw(frame))
     })?;
     rows.row("a key", key, "16");

@@ -22,7 +22,7 @@ use crate::manager::{JobChange, Manager, Submission, machine};
 use crate::script;
 use crate::snapshot::{Attributes, Job, Snapshot};
 use programs::{ask, order};
-use user_jobs::OwnJobs;
+use user_jobs::UserJobs;
 pub use xml::UnreadableXml;
 
 /// The exit code of a script that puts its job into the error state (`sge_shepherd(8)`).
@@ -33,7 +33,7 @@ const NUMBER: &str = r#""$(PATH=/usr/local/bin:/usr/bin:/bin; echo "$JOB_ID.${SG
 
 /// The Grid Engine whose commands are on `PATH`, as a resource manager.
 pub struct GridEngine {
-    own: OwnJobs,
+    own: UserJobs,
 }
 
 impl GridEngine {
@@ -54,7 +54,7 @@ impl GridEngine {
             .map(|it| it.dir.to_string_lossy().into_owned());
         let user = files::user(Uid::effective().as_raw());
         Ok(Self {
-            own: OwnJobs::new(user, home.unwrap_or_default()),
+            own: UserJobs::new(user, home.unwrap_or_default()),
         })
     }
 }

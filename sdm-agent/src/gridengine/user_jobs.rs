@@ -32,7 +32,7 @@ const ENDED_MAX: usize = 1000;
 pub(super) const SESSION: &str = "gridengine-";
 
 /// State of the user's own jobs that is kept from snapshot to snapshot.
-pub(super) struct OwnJobs {
+pub(super) struct UserJobs {
     pub(super) user: String,
     home: String,
     /// Details by the jobs' numbers.
@@ -47,7 +47,7 @@ pub(super) struct OwnJobs {
     ended: Option<BTreeMap<String, Job>>,
 }
 
-impl OwnJobs {
+impl UserJobs {
     pub(super) fn new(user: String, home: String) -> Self {
         Self {
             user,

@@ -16,7 +16,7 @@ use sdm_system::signal_name;
 
 use super::GdbBackend;
 use super::start::before_the_start;
-use crate::gdb_instance::OwnExit;
+use crate::gdb_instance::ProgramExit;
 use crate::task::Task;
 use sdm_child::{Channel, LocalShim, ShimLink, ShimSays, StartRequest, Started, ToShim};
 use sdm_child::{GdbChild, Streams};
@@ -174,7 +174,7 @@ impl Shims {
     /// Has the shim of a rank exit as its program did, if the program has ended by itself: the launcher sees the same
     /// as without a debugger. A resource manager ends everything on a node without ranks, the server too. So the last
     /// shim stays if its exit would tell the launcher nothing.
-    pub(super) fn show_exit(&mut self, task: TaskId, exit: OwnExit) {
+    pub(super) fn show_exit(&mut self, task: TaskId, exit: ProgramExit) {
         let is_plain = exit.code == 0 && !exit.before_finalize;
         let stays = is_plain && self.serving().count() == 1;
         if !stays && !self.own.contains_key(&task) {

@@ -18,7 +18,7 @@ use sdm_inspect::python::is_evaluation;
 use sdm_inspect::stack::{Inspection, ThreadStack};
 use sdm_system::proc;
 
-use crate::host::{LocalHost, Standing, StoppedThreads};
+use crate::host::{LastThreads, LocalHost, StoppedThreads};
 use crate::sources::Sources;
 use sdm_gdb::{Action, Driver, DriverConfig, SavedProbe, raw_frame};
 use stand_in::StandIn;
@@ -32,7 +32,7 @@ pub(crate) struct Prober {
     known: BTreeMap<i32, (String, Driver)>,
     sources: Rc<Sources>,
     /// The threads of the probed process, as the snapshot found them.
-    standing: Standing,
+    standing: LastThreads,
     /// For each process the probe before its last probe. It is restored if the last probe is discarded.
     before: BTreeMap<i32, SavedProbe>,
     /// By pid, the rank in `MPI_COMM_WORLD` and the number of ranks, for processes where the launcher assigned another

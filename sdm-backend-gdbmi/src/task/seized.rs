@@ -14,7 +14,7 @@ use sdm_system::proc;
 use sdm_text::printable_name;
 
 use super::{GdbIo, Task};
-use crate::gdb_instance::{OwnExit, Seized};
+use crate::gdb_instance::{ProgramExit, Seized};
 use crate::host::GdbNumber;
 use crate::seized_looks::Order;
 
@@ -31,7 +31,7 @@ pub(crate) struct Parent {
     /// True while the program is released for an inspection: no gdb can attach yet.
     is_loose: bool,
     /// The exit of a program that had no gdb; `None` otherwise.
-    exit: Option<OwnExit>,
+    exit: Option<ProgramExit>,
 }
 
 /// The program's need of a gdb.
@@ -174,7 +174,7 @@ impl Seized for Task {
             } => {
                 let status = ExitStatus::from_raw(status);
                 if let Some(seized) = self.seized.as_mut().filter(|_| self.gdb.is_to_come()) {
-                    let exit = |code| OwnExit {
+                    let exit = |code| ProgramExit {
                         code,
                         before_finalize,
                     };
@@ -197,7 +197,7 @@ impl Seized for Task {
         }
     }
 
-    fn own_exit(&self) -> Option<(TaskId, OwnExit)> {
+    fn own_exit(&self) -> Option<(TaskId, ProgramExit)> {
         let exit = self.seized.as_ref()?.exit?;
         let is_read = self.streams.outputs.is_empty();
         is_read.then_some((self.id, exit))

@@ -43,7 +43,7 @@ pub(super) fn write_exchange(w: &mut Writer<'_>, message: &ExchangeMessage) {
         ExchangeStep::Failed { lost, why } => {
             w.u8(FAILED);
             w.set(lost);
-            w.prose(why, TEXT_BYTES_MAX);
+            w.truncated_text(why, TEXT_BYTES_MAX);
         }
     }
 }

@@ -75,7 +75,7 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) -> Result<(), Encode
                 Health::Silent => 1,
                 Health::Lost => 2,
             });
-            w.prose(&change.why, TEXT_BYTES_MAX);
+            w.truncated_text(&change.why, TEXT_BYTES_MAX);
         }
         Message::Leave => w.u8(LEAVE),
         Message::Plan(slice) => {
@@ -324,7 +324,7 @@ fn write_answer(
     w.count("missing", missing.len(), MISSING_REASONS_MAX);
     for (tasks, why) in missing {
         w.set(tasks);
-        w.prose(why, TEXT_BYTES_MAX);
+        w.truncated_text(why, TEXT_BYTES_MAX);
     }
     w.set(lost);
 }

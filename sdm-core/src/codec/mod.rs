@@ -137,7 +137,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a text for the user. A text that is too long is truncated, as no decision depends on it.
-    pub fn prose(&mut self, text: &str, max: usize) {
+    pub fn truncated_text(&mut self, text: &str, max: usize) {
         let mut len = text.len().min(max);
         while !text.is_char_boundary(len) {
             len -= 1;

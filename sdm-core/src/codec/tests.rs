@@ -94,7 +94,7 @@ fn value_above_its_bound_is_not_encoded() {
 #[test]
 fn long_text_is_cut_between_characters() {
     let mut out = Vec::new();
-    Writer::new(&mut out).prose("aäb", 2);
+    Writer::new(&mut out).truncated_text("aäb", 2);
     assert_eq!(out, b"\x01a");
 }
 

@@ -8,7 +8,7 @@ use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 use crate::member::{Member, Output};
-use crate::node::{LinkId, OwnTasks};
+use crate::node::{LinkId, LocalTasks};
 pub use front_end::Unreached;
 
 use crate::transport::{ConnId, ConnectionString, Transport, TransportEvent, Waker};
@@ -127,7 +127,7 @@ impl<T: Transport> MemberDriver<T> {
     pub fn next_with(
         &mut self,
         deadline: Option<Instant>,
-        mut tasks: Option<&mut dyn OwnTasks>,
+        mut tasks: Option<&mut dyn LocalTasks>,
     ) -> io::Result<Option<DriverEvent>> {
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -182,7 +182,7 @@ impl<T: Transport> MemberDriver<T> {
     fn turn(
         &mut self,
         wait: Option<Duration>,
-        mut tasks: Option<&mut (dyn OwnTasks + '_)>,
+        mut tasks: Option<&mut (dyn LocalTasks + '_)>,
     ) -> io::Result<()> {
         let mut ready = std::mem::take(&mut self.ready);
         // A signal may end the wait early, so that only what arrived before it is read for certain.
@@ -200,7 +200,7 @@ impl<T: Transport> MemberDriver<T> {
         Ok(())
     }
 
-    fn handle(&mut self, event: TransportEvent, tasks: Option<&mut dyn OwnTasks>) {
+    fn handle(&mut self, event: TransportEvent, tasks: Option<&mut dyn LocalTasks>) {
         match event {
             TransportEvent::Accepted { conn, .. } => match self.member.accept(self.now) {
                 Some(link) => {
@@ -255,7 +255,7 @@ impl<T: Transport> MemberDriver<T> {
     }
 
     /// Reads the available bytes of a connection, at most as many reads as its turn allows.
-    fn read(&mut self, conn: ConnId, mut tasks: Option<&mut dyn OwnTasks>) {
+    fn read(&mut self, conn: ConnId, mut tasks: Option<&mut dyn LocalTasks>) {
         for _ in 0..READS_MAX {
             let Some(connection) = self.connections.get(&conn) else {
                 return;
@@ -419,8 +419,8 @@ impl<T: Transport> MemberDriver<T> {
 
 /// Reborrows the own tasks for one call.
 fn lent<'a>(
-    tasks: &'a mut Option<&mut (dyn OwnTasks + '_)>,
-) -> Option<&'a mut (dyn OwnTasks + 'a)> {
+    tasks: &'a mut Option<&mut (dyn LocalTasks + '_)>,
+) -> Option<&'a mut (dyn LocalTasks + 'a)> {
     match tasks {
         Some(tasks) => Some(&mut **tasks),
         None => None,

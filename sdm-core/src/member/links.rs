@@ -9,7 +9,7 @@ use crate::ids::{Epoch, ServerId};
 use crate::limits;
 use crate::link::{Link, LinkError, LinkEvent};
 use crate::message::Message;
-use crate::node::{LinkId, OwnTasks, ProtocolError};
+use crate::node::{LinkId, LocalTasks, ProtocolError};
 use crate::secure::{Hello, Role};
 
 impl Member {
@@ -79,7 +79,7 @@ impl Member {
         now: Instant,
         id: LinkId,
         bytes: &mut [u8],
-        tasks: Option<&mut dyn OwnTasks>,
+        tasks: Option<&mut dyn LocalTasks>,
     ) {
         let Some(peer) = self.peers.get_mut(&id) else {
             return;
@@ -112,7 +112,7 @@ impl Member {
         now: Instant,
         id: LinkId,
         message: &[u8],
-        tasks: &mut dyn OwnTasks,
+        tasks: &mut dyn LocalTasks,
     ) -> bool {
         if !self.outputs.is_empty() || !self.node.is_leaf_of(id) {
             return false;

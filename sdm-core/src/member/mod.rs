@@ -68,7 +68,7 @@ pub enum Output {
         /// The command for the tasks, opaque to the tree.
         payload: Bytes,
     },
-    /// A command was passed to the own tasks ([`crate::node::OwnTasks::execute`]), and they have not answered yet.
+    /// A command was passed to the own tasks ([`crate::node::LocalTasks::execute`]), and they have not answered yet.
     /// The rest is as after [`Output::Execute`].
     Begun(CommandId),
     /// Give up a command on the own tasks.

@@ -10,7 +10,7 @@ use super::*;
 use crate::ids::{Attempt, Epoch};
 use crate::link::LinkEvent;
 use crate::message::{Addresses, Answer, CommandMessage, Init, Message, PlanEntry, SyncPolicy};
-use crate::node::OwnTasks;
+use crate::node::LocalTasks;
 use crate::secure::{Hello, Role, SessionKey, draw_session_id};
 
 /// Tasks that answer each command with its payload, at once or later.
@@ -21,7 +21,7 @@ struct Repeaters {
     asked: Vec<(CommandId, IdSet, Vec<u8>)>,
 }
 
-impl OwnTasks for Repeaters {
+impl LocalTasks for Repeaters {
     fn execute(
         &mut self,
         _now: Instant,
@@ -103,7 +103,7 @@ impl Leaf {
                 outputs.retain(|output| !matches!(output, Output::Write(_)));
                 return (outputs, up);
             }
-            let tasks = self.tasks.as_mut().map(|it| it as &mut dyn OwnTasks);
+            let tasks = self.tasks.as_mut().map(|it| it as &mut dyn LocalTasks);
             self.member
                 .handle_bytes(self.now, self.link, &mut down, tasks);
             self.parent.handle_bytes(self.now, &mut sent).unwrap();

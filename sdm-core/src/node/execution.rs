@@ -21,11 +21,11 @@ const COPIED_BYTES_MAX: usize = 1024;
 pub(super) struct Executed {
     id: CommandId,
     tasks: IdSet,
-    answer: KeptAnswer,
+    answer: LocalAnswer,
 }
 
 /// The answer of tasks that have received a command.
-enum KeptAnswer {
+enum LocalAnswer {
     /// The tasks have not answered yet.
     None,
     /// The answer of each of the tasks.
@@ -40,13 +40,13 @@ impl Executed {
     }
 
     fn is_unanswered(&self, id: CommandId) -> bool {
-        self.id == id && matches!(self.answer, KeptAnswer::None)
+        self.id == id && matches!(self.answer, LocalAnswer::None)
     }
 
     fn bytes(&self) -> usize {
         match &self.answer {
-            KeptAnswer::Given(_, payload) => payload.len(),
-            KeptAnswer::None | KeptAnswer::Dropped => 0,
+            LocalAnswer::Given(_, payload) => payload.len(),
+            LocalAnswer::None | LocalAnswer::Dropped => 0,
         }
     }
 
@@ -55,13 +55,13 @@ impl Executed {
         let sources = self.tasks.intersection(tasks);
         match &self.answer {
             _ if sources.is_empty() => None,
-            KeptAnswer::None => None,
-            KeptAnswer::Given(status, payload) => Some(Block {
+            LocalAnswer::None => None,
+            LocalAnswer::Given(status, payload) => Some(Block {
                 status: *status,
                 sources,
                 payload: payload.clone(),
             }),
-            KeptAnswer::Dropped => Some(answer_lost(sources)),
+            LocalAnswer::Dropped => Some(answer_lost(sources)),
         }
     }
 }
@@ -107,11 +107,11 @@ impl Node {
         let unanswered = self.executed.iter_mut().find(|it| it.is_unanswered(id));
         match unanswered {
             Some(unanswered) => unanswered.tasks.union_with(tasks),
-            None => self.keep(id, tasks, KeptAnswer::None),
+            None => self.keep(id, tasks, LocalAnswer::None),
         }
     }
 
-    fn keep(&mut self, id: CommandId, tasks: &IdSet, answer: KeptAnswer) {
+    fn keep(&mut self, id: CommandId, tasks: &IdSet, answer: LocalAnswer) {
         reserve_first(&mut self.executed);
         let tasks = tasks.clone();
         self.executed.push(Executed { id, tasks, answer });
@@ -128,7 +128,7 @@ impl Node {
             0..=COPIED_BYTES_MAX => Bytes::copy_from_slice(&block.payload),
             _ => block.payload.clone(),
         };
-        let answer = KeptAnswer::Given(block.status, payload);
+        let answer = LocalAnswer::Given(block.status, payload);
         let unanswered = self.executed.iter_mut().find(|it| it.is_unanswered(id));
         match unanswered {
             Some(unanswered) if unanswered.tasks == block.sources => unanswered.answer = answer,
@@ -146,8 +146,8 @@ impl Node {
                 break;
             }
             bytes -= executed.bytes();
-            if let KeptAnswer::Given(..) = executed.answer {
-                executed.answer = KeptAnswer::Dropped;
+            if let LocalAnswer::Given(..) = executed.answer {
+                executed.answer = LocalAnswer::Dropped;
             }
         }
     }

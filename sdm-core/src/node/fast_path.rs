@@ -16,7 +16,7 @@ use crate::limits;
 use crate::message::{Block, Lane, Status};
 
 /// The own tasks of a member, for which a command has just arrived.
-pub trait OwnTasks {
+pub trait LocalTasks {
     /// Begins a command on `tasks`; `payload` is the encoded command. If all of them give the same answer at once, it
     /// is returned, and nothing follows. `None`: each task answers later, once
     /// ([`crate::member::Member::handle_local`]), and the owner gets [`crate::member::Output::Begun`].
@@ -61,7 +61,7 @@ impl Node {
         &mut self,
         now: Instant,
         command: BorrowedCommand<'_>,
-        tasks: &mut dyn OwnTasks,
+        tasks: &mut dyn LocalTasks,
     ) -> Option<Block> {
         let id = command.id;
         let number = format_args!("{}.{}", id.0, command.attempt.0);

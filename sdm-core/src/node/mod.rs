@@ -43,7 +43,7 @@ use events::Window;
 pub use exchange::ExchangeFailure;
 use exchange::Exchanges;
 use execution::Executed;
-pub use fast_path::OwnTasks;
+pub use fast_path::LocalTasks;
 pub use fuzz::{fuzz_front_end, fuzz_member, fuzz_slice};
 use links::{Child, Parent};
 use open_commands::{OpenCommand, SettledCommands};

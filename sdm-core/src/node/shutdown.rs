@@ -37,7 +37,7 @@ impl Orphan {
 /// The end under way, of the session or of this member alone.
 pub(super) struct Shutdown {
     /// Reason for the loss of the parent, if that loss has ended the member; otherwise `None`.
-    parentless: Option<Cow<'static, str>>,
+    parent_loss: Option<Cow<'static, str>>,
     local_down: bool,
     told: bool,
     deadline: Instant,
@@ -46,7 +46,7 @@ pub(super) struct Shutdown {
 impl Shutdown {
     fn until(deadline: Instant) -> Self {
         Self {
-            parentless: None,
+            parent_loss: None,
             local_down: false,
             told: false,
             deadline,
@@ -137,14 +137,14 @@ impl Node {
         let asked_for = self.is_ending();
         let _ = self.end(now, policy);
         if let Some(ending) = self.ending.as_mut().filter(|_| !asked_for) {
-            ending.parentless = Some(orphan.why);
+            ending.parent_loss = Some(orphan.why);
         }
     }
 
     /// Reason for the loss of the parent, if this member ends because of that loss. `None` if it ends on request.
     #[must_use]
-    pub fn parentless(&self) -> Option<&str> {
-        self.ending.as_ref()?.parentless.as_deref()
+    pub fn parent_loss(&self) -> Option<&str> {
+        self.ending.as_ref()?.parent_loss.as_deref()
     }
 
     /// True once the end has begun.

@@ -176,7 +176,7 @@ impl Hello {
         }
         w.u32(self.epoch.0);
         w.u32(self.incarnation);
-        w.prose(&self.build, BUILD_BYTES_MAX);
+        w.truncated_text(&self.build, BUILD_BYTES_MAX);
         w.u32(self.features);
         w.finish().expect("the only text is cut to its bound");
     }

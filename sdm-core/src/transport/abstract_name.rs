@@ -7,7 +7,7 @@ use crate::link::LinkConfig;
 /// Name of an abstract socket for processes that have the same `detail`: 40 hexadecimal digits after `sdm-`. A process
 /// without the session's key cannot predict the name, and learns nothing of the key from it.
 #[must_use]
-pub fn meeting_name(config: &LinkConfig, detail: &[u8]) -> String {
+pub fn shared_name(config: &LinkConfig, detail: &[u8]) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, config.key.bytes());
     let mut context = hmac::Context::with_key(&key);
     // Nothing else that is signed by this key begins so.
@@ -31,12 +31,12 @@ mod tests {
             let key = SessionKey::from_bytes([key; 32]);
             LinkConfig::new(key, SessionId([session; 8]))
         };
-        let name = meeting_name(&config(1, 1), b"0");
+        let name = shared_name(&config(1, 1), b"0");
         assert_eq!(name.len(), 44);
-        assert_eq!(name, meeting_name(&config(1, 1), b"0"));
+        assert_eq!(name, shared_name(&config(1, 1), b"0"));
         let others = [(2, 1, b"0"), (1, 2, b"0"), (1, 1, b"1")];
         for (key, session, detail) in others {
-            assert_ne!(name, meeting_name(&config(key, session), detail));
+            assert_ne!(name, shared_name(&config(key, session), detail));
         }
     }
 }

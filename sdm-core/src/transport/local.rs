@@ -15,7 +15,7 @@ use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::geteuid;
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::abstract_name::meeting_name;
+use super::abstract_name::shared_name;
 use super::inet::BACKLOG;
 use crate::ids::ServerId;
 use crate::link::LinkConfig;
@@ -29,7 +29,7 @@ impl LocalNames {
     }
 
     fn name(&self, member: ServerId) -> String {
-        meeting_name(&self.0, &[b"member ", &member.0.to_le_bytes()[..]].concat())
+        shared_name(&self.0, &[b"member ", &member.0.to_le_bytes()[..]].concat())
     }
 
     /// Listens as `member` for other members of this host.

@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[cfg(feature = "net")]
-pub use abstract_name::meeting_name;
+pub use abstract_name::shared_name;
 pub use address::{AddressError, ConnectionString, HostTransport, HostTransportError, Scheme};
 pub use interface::{Interface, InterfaceError};
 #[cfg(feature = "net")]

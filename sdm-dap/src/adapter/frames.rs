@@ -9,7 +9,7 @@ use crate::answers::Answers;
 use crate::arguments::ThreadArguments;
 use crate::connection::Connection;
 use crate::error::{Handled, RequestError};
-use crate::group::Standing;
+use crate::group::CommonStop;
 use crate::jobs::{Listing, Purpose};
 use crate::locations;
 use crate::message::Request;
@@ -77,7 +77,7 @@ pub(super) fn stack_trace(connection: &mut Connection, request: &Request) -> Han
 ///
 /// # Errors
 /// The thread runs, or does not exist.
-fn standing(connection: &Connection, id: i64) -> Result<Standing, RequestError> {
+fn standing(connection: &Connection, id: i64) -> Result<CommonStop, RequestError> {
     let row = connection.row(id)?;
     let runs = || RequestError::Runs(format!("thread {id}"));
     if !row.group.tasks.is_disjoint(&connection.tasks.running()) && row.group.folded.is_none() {
@@ -134,7 +134,7 @@ fn frames(
 fn listed(
     connection: &mut Connection,
     listing: &Listing,
-    standing: &Standing,
+    standing: &CommonStop,
     (base, addresses): (u32, &[String]),
 ) -> Value {
     let mut frames = Vec::new();

@@ -81,7 +81,7 @@ pub(super) fn open(connection: &mut Connection) {
         let (known, stop) = match condition {
             Condition::Starting => (TaskState::Starting, None),
             Condition::Running => (TaskState::Running, None),
-            Condition::Standing(stop) => (TaskState::Stopped, Some((**stop).clone())),
+            Condition::CommonStop(stop) => (TaskState::Stopped, Some((**stop).clone())),
             Condition::Ended(code) => {
                 let code = i32::try_from(*code).unwrap_or(i32::MAX);
                 (TaskState::Exited(code), None)

@@ -3,7 +3,7 @@
 use sdm_debug::reply::{CatchHit, MEMORY_BYTES_MAX, StopReason, call_of};
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
-use sdm_shell::commands::{Wanted, completions};
+use sdm_shell::commands::{CompletionKind, completions};
 use sdm_view::render::{stopped as stop_text, value_text};
 use serde_json::{Value, json};
 
@@ -201,11 +201,11 @@ pub(super) fn completions_of(connection: &mut Connection, request: &Request) -> 
         head,
     };
     match completions(&typed, &[]) {
-        Wanted::Words(at, words) if !words.is_empty() => Ok(Some(targets(
+        CompletionKind::Words(at, words) if !words.is_empty() => Ok(Some(targets(
             &question(at, 0),
             words.iter().map(String::as_str),
         ))),
-        Wanted::Words(..) | Wanted::File(_) => {
+        CompletionKind::Words(..) | CompletionKind::File(_) => {
             // The text may be an expression: its last word is completed.
             let is_name = |c: char| c.is_alphanumeric() || "_.>-".contains(c);
             let at = typed.trim_end_matches(is_name).len();
@@ -213,7 +213,7 @@ pub(super) fn completions_of(connection: &mut Connection, request: &Request) -> 
             let question = question(at, "print ".len());
             ask_for_words(connection, request, question, &line)
         }
-        Wanted::Program(at, line) => {
+        CompletionKind::Program(at, line) => {
             let argument = typed.len().saturating_sub(at);
             let head = line.len() - argument.min(line.len());
             let question = question(at, head);

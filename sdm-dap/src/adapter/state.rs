@@ -72,7 +72,7 @@ pub(super) fn stopped(connection: &mut Connection, stops: Vec<(IdSet, Stop)>) {
         }
     }
     let stand = stops.into_iter();
-    let stand = stand.map(|(tasks, stop)| (tasks, Condition::Standing(Box::new(stop))));
+    let stand = stand.map(|(tasks, stop)| (tasks, Condition::CommonStop(Box::new(stop))));
     connection.tasks.set_all(stand.collect());
     if connection.phase == Phase::Live {
         connection.settling.passing.union_with(&passed);
@@ -84,7 +84,7 @@ pub(super) fn stopped(connection: &mut Connection, stops: Vec<(IdSet, Stop)>) {
 pub(super) fn stand_again(connection: &mut Connection, before: &[(Stop, IdSet)], failed: &IdSet) {
     if !failed.is_empty() {
         let back = before.iter().map(|(stop, tasks)| {
-            let stop = Condition::Standing(Box::new(stop.clone()));
+            let stop = Condition::CommonStop(Box::new(stop.clone()));
             (tasks.intersection(failed), stop)
         });
         connection.tasks.set_all(back.collect());

@@ -27,7 +27,7 @@ pub(super) trait CappedKey: Ord + Clone {
 
 /// The tasks that have a key, their total count, and its smallest position.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(super) struct Held {
+pub(super) struct TaskCount {
     pub(super) tasks: IdSet,
     /// Total count over all tasks.
     pub(super) count: u64,
@@ -37,7 +37,7 @@ pub(super) struct Held {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Capped<K: CappedKey> {
-    entries: BTreeMap<(u64, K), Held>,
+    entries: BTreeMap<(u64, K), TaskCount>,
     cost: usize,
     budget: usize,
     /// The smallest dropped hash: keys with this hash or a higher one are not kept. `None` if nothing was dropped.
@@ -61,20 +61,20 @@ impl<K: CappedKey> Default for Capped<K> {
 
 impl<K: CappedKey> Capped<K> {
     /// Adds a key of some tasks.
-    pub(super) fn insert(&mut self, thing: K, held: &Held) {
+    pub(super) fn insert(&mut self, thing: K, held: &TaskCount) {
         self.insert_hashed(thing.hash(), thing, held);
     }
 
-    fn insert_hashed(&mut self, hash: u64, thing: K, held: &Held) {
+    fn insert_hashed(&mut self, hash: u64, thing: K, held: &TaskCount) {
         if self.cut.is_some_and(|cut| hash >= cut) {
             return self.cut_off(held);
         }
         let cost = entry_cost(&thing);
         let known = self.entries.entry((hash, thing)).or_insert_with(|| {
             self.cost += cost;
-            Held {
+            TaskCount {
                 at: held.at,
-                ..Held::default()
+                ..TaskCount::default()
             }
         });
         known.tasks.union_with(&held.tasks);
@@ -100,12 +100,12 @@ impl<K: CappedKey> Capped<K> {
     }
 
     /// The kept keys with their tasks, in no meaningful order.
-    pub(super) fn entries(&self) -> impl ExactSizeIterator<Item = (&K, &Held)> {
+    pub(super) fn entries(&self) -> impl ExactSizeIterator<Item = (&K, &TaskCount)> {
         self.entries.iter().map(|((_, thing), held)| (thing, held))
     }
 
     /// Like [`Self::entries`], taken out of the map.
-    pub(super) fn into_entries(self) -> impl Iterator<Item = (K, Held)> {
+    pub(super) fn into_entries(self) -> impl Iterator<Item = (K, TaskCount)> {
         let entries = self.entries.into_iter();
         entries.map(|((_, thing), held)| (thing, held))
     }
@@ -123,7 +123,7 @@ impl<K: CappedKey> Capped<K> {
         }
     }
 
-    fn cut_off(&mut self, held: &Held) {
+    fn cut_off(&mut self, held: &TaskCount) {
         self.others.union_with(&held.tasks);
         self.others_count = self.others_count.saturating_add(held.count);
     }
@@ -178,7 +178,7 @@ impl<K: CappedKey> Capped<K> {
     /// Reads the encoding of [`Capped::write_rest`], and then the keys, each by `read`.
     pub(super) fn read(
         reader: &mut Reader<'_>,
-        mut read: impl FnMut(&mut Reader<'_>) -> Result<(K, Held), Rejected>,
+        mut read: impl FnMut(&mut Reader<'_>) -> Result<(K, TaskCount), Rejected>,
     ) -> Result<Self, Rejected> {
         let cut = match reader.number()? {
             0 => None,
@@ -244,7 +244,7 @@ mod tests {
             budget: BUDGET,
             ..Capped::default()
         };
-        let held = Held {
+        let held = TaskCount {
             tasks: IdSet::single(TaskId(task)),
             count: 1,
             at: task.into(),

@@ -4,7 +4,7 @@ use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::capped::{Capped, CappedKey, Held};
+use super::capped::{Capped, CappedKey, TaskCount};
 use super::coding::{Reader, Writer, is_merged};
 use super::plain::MergedForm;
 use super::rule_numbers::RULE_LINES;
@@ -46,9 +46,10 @@ impl Lines {
     /// The payload has no lines.
     pub fn decode(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
         let capped = read(sources, payload)?;
-        let mut entries: Vec<(&String, &Held)> = capped.entries().map(|(t, h)| (&t.0, h)).collect();
+        let mut entries: Vec<(&String, &TaskCount)> =
+            capped.entries().map(|(t, h)| (&t.0, h)).collect();
         entries.sort_by(|a, b| (a.1.at, a.0).cmp(&(b.1.at, b.0)));
-        let class = |(text, held): (&String, &Held)| LineClass {
+        let class = |(text, held): (&String, &TaskCount)| LineClass {
             text: text.clone(),
             tasks: held.tasks.clone(),
             count: held.count,
@@ -118,7 +119,7 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<Capped<Line>, Rejected> {
         }
         let (count, at) = (reader.number()?, reader.number()?);
         let tasks = reader.set()?;
-        Ok((line, Held { tasks, count, at }))
+        Ok((line, TaskCount { tasks, count, at }))
     })?;
     reader.end()?;
     Ok(lines)
@@ -133,7 +134,7 @@ fn own(sources: &IdSet, payload: &[u8]) -> Result<Capped<Line>, Rejected> {
     };
     let mut lines = Capped::default();
     for (at, line) in (0..).zip(text.lines()) {
-        let held = Held {
+        let held = TaskCount {
             tasks: sources.clone(),
             count: sources.len(),
             at,

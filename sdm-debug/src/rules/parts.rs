@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::capped::{BUDGET_BYTES, Capped, CappedKey, Held};
+use super::capped::{BUDGET_BYTES, Capped, CappedKey, TaskCount};
 use super::coding::{Reader, Writer};
 use crate::wire;
 
@@ -56,7 +56,7 @@ pub(super) fn insert<T: Clone + Serialize>(
     part: Option<T>,
 ) {
     let Some(value) = part else { return };
-    let held = Held {
+    let held = TaskCount {
         tasks: tasks.clone(),
         count: tasks.len(),
         at: 0,
@@ -106,7 +106,7 @@ pub(super) fn read_kind<T: Clone + DeserializeOwned>(
         let bytes = bytes.to_vec();
         let part = Part { bytes, value };
         let tasks = reader.set()?;
-        let held = Held {
+        let held = TaskCount {
             count: tasks.len(),
             tasks,
             at: 0,

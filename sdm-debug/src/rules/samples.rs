@@ -4,7 +4,7 @@ use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::capped::{Capped, CappedKey, Held};
+use super::capped::{Capped, CappedKey, TaskCount};
 use super::coding::{Reader, Writer, is_merged};
 use super::frames::{FramesReader, FramesWriter, cost};
 use super::plain::MergedForm;
@@ -118,8 +118,8 @@ impl Samples {
     }
 }
 
-fn held(seen: &Seen, tasks: IdSet) -> Held {
-    Held {
+fn held(seen: &Seen, tasks: IdSet) -> TaskCount {
+    TaskCount {
         count: seen.times.saturating_mul(tasks.len()),
         tasks,
         at: 0,

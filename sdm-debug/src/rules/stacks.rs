@@ -6,7 +6,7 @@ use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::capped::{Capped, CappedKey, Held};
+use super::capped::{Capped, CappedKey, TaskCount};
 use super::coding::{Reader, Writer, is_merged};
 use super::frames::{FramesReader, FramesWriter, cost};
 use super::plain::MergedForm;
@@ -104,7 +104,7 @@ impl Stacks {
             ..Self::default()
         };
         for thread in &own.threads {
-            let held = Held {
+            let held = TaskCount {
                 tasks: tasks.clone(),
                 count: u64::from(thread.count).saturating_mul(tasks.len()),
                 at: 0,
@@ -140,14 +140,14 @@ impl Stacks {
 }
 
 /// The stacks in the order of their frames, such that equal beginnings are adjacent.
-fn sorted(capped: &Capped<Stack>) -> Vec<(&[StackFrame], &Held)> {
+fn sorted(capped: &Capped<Stack>) -> Vec<(&[StackFrame], &TaskCount)> {
     let mut stacks: Vec<_> = capped.entries().map(|(s, held)| (&s.0[..], held)).collect();
     stacks.sort_by(|a, b| a.0.cmp(b.0));
     stacks
 }
 
 /// The nodes at `depth` of sorted stacks. The stacks agree on all frames before and are longer than `depth`.
-fn nodes(stacks: &[(&[StackFrame], &Held)], depth: usize) -> Vec<StackNode> {
+fn nodes(stacks: &[(&[StackFrame], &TaskCount)], depth: usize) -> Vec<StackNode> {
     let mut nodes = Vec::new();
     for group in stacks.chunk_by(|a, b| a.0[depth] == b.0[depth]) {
         // A stack that ends here sorts before those that continue.
@@ -218,7 +218,7 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<Stacks, Rejected> {
         let stack = Stack(frames.read(reader)?);
         let count = reader.number()?;
         let tasks = reader.set()?;
-        let held = Held {
+        let held = TaskCount {
             tasks,
             count,
             at: 0,

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 
 use sdm_foreign::peer_messages::{Entry, Note, Question, Reply};
-use sdm_foreign::{FromHost, HostLetter};
+use sdm_foreign::{FromHost, PeerMessage};
 use sdm_idset::{IdSet, TaskId};
 
 use super::peer::Peer;
@@ -113,7 +113,7 @@ impl Host {
         self.send_letter((to, number, Note::Reply(reply)));
     }
 
-    pub(super) fn read_letter(&mut self, letter: &HostLetter) {
+    pub(super) fn read_letter(&mut self, letter: &PeerMessage) {
         let (from, number) = (letter.from, letter.number);
         if !letter.is_brought {
             if let Some((spawn, node)) = self.post.is_back(number) {
@@ -227,7 +227,7 @@ impl Host {
         else {
             return;
         };
-        let letter = FromHost::Letter(HostLetter {
+        let letter = FromHost::Letter(PeerMessage {
             to,
             from,
             number,

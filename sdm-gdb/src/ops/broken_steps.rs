@@ -27,12 +27,12 @@ pub(super) async fn go_on_or_end(gdb: &Gdb) -> Option<StopReason> {
         }
         (Some(RunKind::To), Some(began)) => way(gdb, &began, Some(StepKind::Over)).await,
         (Some(RunKind::Finish), Some(began)) => way(gdb, &began, None).await,
-        _ => Way::Again,
+        _ => StepAction::Again,
     };
     let resumed = match (way, kind) {
-        (Way::Ended, Some(RunKind::To)) => return Some(StopReason::LocationReached),
-        (Way::Ended, _) => return stepped(gdb).await,
-        (Way::Out(level), Some(kind)) => out(gdb, level, kind).await,
+        (StepAction::Ended, Some(RunKind::To)) => return Some(StopReason::LocationReached),
+        (StepAction::Ended, _) => return stepped(gdb).await,
+        (StepAction::Out(level), Some(kind)) => out(gdb, level, kind).await,
         _ => go_on(gdb).await,
     };
     resumed.err().map(|failure| StopReason::Other(failure.text))
@@ -80,7 +80,7 @@ pub(super) async fn stepped_out(gdb: &Gdb, step: StepKind, count: u32) -> Option
 }
 
 /// The action that completes a step that a breakpoint has interrupted.
-enum Way {
+enum StepAction {
     Again,
     /// The step has reached its end.
     Ended,
@@ -88,14 +88,14 @@ enum Way {
     Out(u32),
 }
 
-async fn way(gdb: &Gdb, began: &Began, step: Option<StepKind>) -> Way {
+async fn way(gdb: &Gdb, began: &Began, step: Option<StepKind>) -> StepAction {
     let here = thread(gdb).await;
     if here.as_ref() != Some(&began.thread) {
         if let Ok(number) = began.thread.parse() {
             // If this fails, the step goes on in the thread that has met the breakpoint.
             let _ = gdb.mi(thread_select(gdb, number)).await;
         }
-        return Way::Again;
+        return StepAction::Again;
     }
     let by_instruction = matches!(
         step,
@@ -103,7 +103,7 @@ async fn way(gdb: &Gdb, began: &Began, step: Option<StepKind>) -> Way {
     );
     for level in 0..FRAMES_MAX {
         let Some(frame) = frame(gdb, level).await else {
-            return Way::Again;
+            return StepAction::Again;
         };
         let is_same = frame.address == began.frame.address;
         let is_within = is_same && frame.is_inline && !began.frame.is_inline;
@@ -111,18 +111,18 @@ async fn way(gdb: &Gdb, began: &Began, step: Option<StepKind>) -> Way {
             continue;
         }
         return match (level, step) {
-            (0, None) => Way::Again,
+            (0, None) => StepAction::Again,
             (0, Some(_)) if is_same && frame.line == began.frame.line && !by_instruction => {
-                Way::Again
+                StepAction::Again
             }
-            (0, Some(_)) => Way::Ended,
-            (_, Some(StepKind::Instruction)) => Way::Ended,
-            (1, Some(StepKind::Into)) => Way::Ended,
-            _ if is_same => Way::Out(level),
-            _ => Way::Again,
+            (0, Some(_)) => StepAction::Ended,
+            (_, Some(StepKind::Instruction)) => StepAction::Ended,
+            (1, Some(StepKind::Into)) => StepAction::Ended,
+            _ if is_same => StepAction::Out(level),
+            _ => StepAction::Again,
         };
     }
-    Way::Again
+    StepAction::Again
 }
 
 fn is_end(began: &StackFrame, here: &StackFrame) -> bool {

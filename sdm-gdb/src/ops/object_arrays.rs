@@ -18,14 +18,14 @@ use crate::text::{console_line, value};
 use sdm_mi::{Results, quote};
 
 /// A variable object to be made.
-pub(super) struct Wanted<'a> {
+pub(super) struct NewObject<'a> {
     pub(super) name: &'a str,
     pub(super) expression: &'a str,
     /// MI's options that name the thread and the frame; `None` for the selected ones.
     pub(super) place: Option<&'a str>,
 }
 
-impl Wanted<'_> {
+impl NewObject<'_> {
     fn line(&self, expression: &str) -> String {
         let (place, name) = (self.place.unwrap_or_default(), self.name);
         let expression = quote(expression.as_bytes());
@@ -34,7 +34,7 @@ impl Wanted<'_> {
 }
 
 /// Makes a variable object. For an array with strides its children are the array's actual elements.
-pub(super) async fn make(gdb: &Gdb, wanted: Wanted<'_>) -> Result<VarObject, Failure> {
+pub(super) async fn make(gdb: &Gdb, wanted: NewObject<'_>) -> Result<VarObject, Failure> {
     let place = wanted.place.unwrap_or_default();
     let valued = pointers::valued(gdb, place, wanted.expression).await?;
     let line = wanted.line(&valued);
@@ -80,7 +80,7 @@ pub(super) async fn make(gdb: &Gdb, wanted: Wanted<'_>) -> Result<VarObject, Fai
 }
 
 /// Makes a variable object again by another MI line, after deleting the first object.
-async fn made_again(gdb: &Gdb, wanted: &Wanted<'_>, line: String) -> Result<VarObject, Failure> {
+async fn made_again(gdb: &Gdb, wanted: &NewObject<'_>, line: String) -> Result<VarObject, Failure> {
     let (maker, name) = (gdb.clone(), wanted.name.to_owned());
     let made = gdb.finish(async move {
         // It is gone where another try has failed.
@@ -149,7 +149,7 @@ fn may_be_fortran(object: &VarObject) -> bool {
     name.ends_with(')') || name.starts_with("Type ")
 }
 
-async fn fortran(gdb: &Gdb, wanted: &Wanted<'_>, object: &VarObject) -> Option<FortranObject> {
+async fn fortran(gdb: &Gdb, wanted: &NewObject<'_>, object: &VarObject) -> Option<FortranObject> {
     let place = match wanted.place {
         Some(place) => place.to_owned(),
         None => here(gdb).await?,
@@ -275,7 +275,7 @@ async fn below(
     if gdb.get().objects.contains_key(name) {
         delete_all(gdb, name).await?;
     }
-    let wanted = Wanted {
+    let wanted = NewObject {
         name,
         expression,
         place,

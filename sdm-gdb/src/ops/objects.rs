@@ -3,7 +3,7 @@
 use sdm_debug::reply::VarObject;
 use sdm_debug::{Failure, FailureCode, Reply};
 
-use super::object_arrays::{self, Wanted, delete_all, make};
+use super::object_arrays::{self, NewObject, delete_all, make};
 use super::object_children::{self, listed};
 use super::values::evaluated;
 use super::{pointers, strides};
@@ -34,7 +34,7 @@ pub(crate) async fn create(gdb: &Gdb, name: &str, expression: &str) -> Result<Re
             return Err(Failure::new(FailureCode::Limit, text));
         }
     }
-    let wanted = Wanted {
+    let wanted = NewObject {
         name,
         expression,
         place: None,

@@ -20,7 +20,7 @@ const TORCH_WRAPPERS: &str = "/torch/distributed/c10d_logger.py";
 const LOCK: &str = "Python's lock (the GIL)";
 
 /// Replaces the interpreter's frames in all threads of a task by Python functions.
-pub(super) async fn weave_all(gdb: &Gdb, threads: &mut [ReadThread]) {
+pub(super) async fn replace_frames_of_all(gdb: &Gdb, threads: &mut [ReadThread]) {
     if !threads.iter().any(|thread| is_inside(&thread.frames)) {
         return;
     }
@@ -63,7 +63,7 @@ pub(super) fn lock(thread: &ReadThread, threads: &[ReadThread], user: usize) -> 
 
 /// Replaces the interpreter's frames in `frames`, those of the selected thread. The second value is true if not all
 /// Python functions were read.
-pub(super) async fn weave_current(gdb: &Gdb, frames: Vec<GdbFrame>) -> (Vec<GdbFrame>, bool) {
+pub(super) async fn replace_frames(gdb: &Gdb, frames: Vec<GdbFrame>) -> (Vec<GdbFrame>, bool) {
     if !is_inside(&frames) {
         return (frames, false);
     }

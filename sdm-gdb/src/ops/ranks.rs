@@ -12,7 +12,7 @@ use sdm_debug::reply::Value;
 use sdm_debug::{Failure, FailureCode};
 use sdm_idset::{IdSet, TaskId};
 use sdm_inspect::memory::Memory;
-use sdm_inspect::mpi::{Communicator, Members, Mpich, OpenMpi, OwnObjects};
+use sdm_inspect::mpi::{Communicator, Members, Mpich, OpenMpi, PredefinedObjects};
 use sdm_mpi::symbols;
 
 use super::call_registers::CallRegisters;
@@ -97,7 +97,7 @@ impl Named {
 
 /// A communicator, window or group, with the facts that were read from an MPI library.
 #[derive(Default)]
-struct Told {
+struct ObjectFacts {
     /// The context id, which is equal at all ranks of the communicator; `None` for a group, or if unknown.
     context: Option<i64>,
     members: Option<Members>,
@@ -105,7 +105,7 @@ struct Told {
     size: usize,
 }
 
-impl Told {
+impl ObjectFacts {
     /// Reads an object from the memory of Open MPI; `None` if the library's variables cannot be read.
     async fn by_open_mpi(
         place: &Place<'_>,
@@ -161,8 +161,8 @@ pub(super) async fn translate(
     use ArgumentRole as R;
     let is_window = matches!(named, Named::Window(_));
     let known = match named.by() {
-        Communicator::At(address) => Told::by_open_mpi(place, named, address).await?,
-        Communicator::Handle(handle) => Told::by_mpich(place, named, handle).await?,
+        Communicator::At(address) => ObjectFacts::by_open_mpi(place, named, address).await?,
+        Communicator::Handle(handle) => ObjectFacts::by_mpich(place, named, handle).await?,
     };
     let known = known.unwrap_or_default();
     if let Some(context) = known.context {
@@ -284,7 +284,9 @@ pub(super) fn argument(role: ArgumentRole, expression: &str, number: Option<i64>
 }
 
 /// The memory of a process with Open MPI, and the addresses of its predefined objects; `None` without Open MPI.
-async fn of_process(place: &Place<'_>) -> Result<Option<(Box<dyn Memory>, OwnObjects)>, Failure> {
+async fn of_process(
+    place: &Place<'_>,
+) -> Result<Option<(Box<dyn Memory>, PredefinedObjects)>, Failure> {
     let Some((_, memory)) = memory(place.gdb) else {
         return Ok(None);
     };
@@ -292,7 +294,7 @@ async fn of_process(place: &Place<'_>) -> Result<Option<(Box<dyn Memory>, OwnObj
     Ok(objects.map(|objects| (memory, objects)))
 }
 
-async fn objects(gdb: &Gdb, thread: u32) -> Result<Option<OwnObjects>, Failure> {
+async fn objects(gdb: &Gdb, thread: u32) -> Result<Option<PredefinedObjects>, Failure> {
     let Some(world) = symbol(gdb, thread, symbols::OPEN_MPI_WORLD).await? else {
         return Ok(None);
     };
@@ -300,7 +302,7 @@ async fn objects(gdb: &Gdb, thread: u32) -> Result<Option<OwnObjects>, Failure> 
         return Ok(None);
     };
     let empty = symbol(gdb, thread, symbols::OPEN_MPI_EMPTY_GROUP).await?;
-    Ok(Some(OwnObjects {
+    Ok(Some(PredefinedObjects {
         world,
         alone,
         empty,

@@ -166,7 +166,7 @@ fn handle_exec(gdb: &Gdb, class: &str, results: Results) {
             state.forget_stop();
         }
         "stopped" => {
-            gdb.edit().processes.regain_sight();
+            gdb.edit().processes.mark_event_seen();
             if results.text("thread-id").is_some() {
                 handle_thread_stopped(gdb, results);
             } else {
@@ -231,7 +231,7 @@ fn handle_stopped(gdb: &Gdb, results: Results) {
             let owner = match (number, last_text(&results, "reason")) {
                 (Some(number), _) => state.breakpoints.owner(number),
                 // gdb does not name the catchpoint.
-                (None, None | Some("solib-event")) => state.breakpoints.last_met(),
+                (None, None | Some("solib-event")) => state.breakpoints.last_hit(),
                 _ => None,
             };
             let met = state.breakpoints.met.clone();
@@ -365,7 +365,7 @@ fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
         // No such process.", "Cannot find user-level thread for LWP 7: generic error").
         let mut state = gdb.edit();
         if state.activity.is_executing() && state.commands.pending.is_empty() {
-            state.processes.lose_sight();
+            state.processes.mark_event_missed();
         }
     }
     if kind == StreamKind::Log {

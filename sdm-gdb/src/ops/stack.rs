@@ -22,7 +22,7 @@ pub(crate) async fn backtrace(gdb: &Gdb, spec: &BacktraceSpec) -> Result<Reply, 
     let mut stopped = stack_end::stop_reason(gdb, "", &frames).await?;
     let mut is_cut = false;
     if !spec.full {
-        (frames, is_cut) = python::weave_current(gdb, frames).await;
+        (frames, is_cut) = python::replace_frames(gdb, frames).await;
         if is_cut {
             stopped = Some(stack_end::too_deep());
         }
@@ -152,7 +152,7 @@ async fn list_arguments(gdb: &Gdb, frames: &mut [GdbFrame]) -> Result<(), Failur
 pub(crate) async fn stacks(gdb: &Gdb, full: bool) -> Result<Reply, Failure> {
     let (mut threads, beyond) = read_native_threads(gdb).await?;
     if !full {
-        python::weave_all(gdb, &mut threads).await;
+        python::replace_frames_of_all(gdb, &mut threads).await;
     }
     let threads: Vec<RawThread> = threads.into_iter().map(|thread| thread.raw).collect();
     let config = gdb.get().config.clone();
@@ -167,7 +167,7 @@ pub(crate) async fn read_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Fa
     if let Some(failure) = threads.iter_mut().find_map(|thread| thread.missing.take()) {
         return Err(failure);
     }
-    python::weave_all(gdb, &mut threads).await;
+    python::replace_frames_of_all(gdb, &mut threads).await;
     Ok((threads, beyond))
 }
 

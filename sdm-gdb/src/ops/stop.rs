@@ -487,7 +487,7 @@ async fn find_user_frame(gdb: &Gdb, innermost: &GdbFrame) -> Option<(GdbFrame, O
     }
     let config = gdb.get().config.clone();
     let frames = list_frames(gdb, None).await.ok()?;
-    let (mut frames, _) = python::weave_current(gdb, frames).await;
+    let (mut frames, _) = python::replace_frames(gdb, frames).await;
     let raw: Vec<_> = frames.iter().map(GdbFrame::raw).collect();
     let user = innermost_user_frame(&raw, &config.fold)?;
     let frame = frames.swap_remove(user.index);

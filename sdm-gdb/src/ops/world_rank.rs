@@ -5,7 +5,7 @@
 
 use sdm_child::MpiSymbols;
 use sdm_debug::Event;
-use sdm_inspect::mpi::{Mpich, OpenMpi, OwnObjects};
+use sdm_inspect::mpi::{Mpich, OpenMpi, PredefinedObjects};
 
 use super::ranks::world;
 use crate::gdb::Gdb;
@@ -36,7 +36,7 @@ pub(crate) fn check_at(gdb: &Gdb, symbols: MpiSymbols) {
     };
     let found = match symbols.open_mpi {
         Some((world, alone, empty)) => {
-            let objects = OwnObjects {
+            let objects = PredefinedObjects {
                 world,
                 alone,
                 empty,

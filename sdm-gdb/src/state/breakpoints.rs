@@ -31,9 +31,9 @@ pub(crate) struct Breakpoints {
     /// True once the breakpoint for the check of the use of MPI is inserted.
     pub(crate) is_check_armed: bool,
     /// gdb's number of the breakpoint that was hit last; `None` if none was hit at this stop, or it was deleted.
-    pub(crate) last_met: Option<u32>,
+    pub(crate) last_hit: Option<u32>,
     /// All breakpoints hit since the program ran last: of several at one place a stop names only the first.
-    pub(crate) met: Vec<Met>,
+    pub(crate) met: Vec<BreakpointHit>,
     /// The counts of each of gdb's breakpoint numbers.
     counts: BTreeMap<u32, Counts>,
     /// gdb's error in the evaluation of a breakpoint condition; `None` without an error. gdb stops the program at such
@@ -58,7 +58,7 @@ struct Counts {
 
 /// A breakpoint that the program has hit.
 #[derive(Clone, Debug)]
-pub(crate) struct Met {
+pub(crate) struct BreakpointHit {
     /// gdb's number of the breakpoint.
     pub(crate) number: u32,
     /// Owner of the breakpoint; `None` if it has none. It is looked up at once, because gdb next reports a temporary
@@ -149,14 +149,14 @@ impl Breakpoints {
         Some(&point.kept.spec)
     }
 
-    /// The owner of the last breakpoint hit since [`Breakpoints::forget_met`]; `None` without such a hit or owner.
-    pub(crate) fn last_met(&self) -> Option<Owner> {
-        self.owner(self.last_met?)
+    /// The owner of the last breakpoint hit since [`Breakpoints::forget_hits`]; `None` without such a hit or owner.
+    pub(crate) fn last_hit(&self) -> Option<Owner> {
+        self.owner(self.last_hit?)
     }
 
-    /// The front-end's watchpoints that gdb named since [`Breakpoints::forget_met`].
-    pub(crate) fn met_watches(&self) -> impl Iterator<Item = &WatchSpec> {
-        let point = |met: &Met| {
+    /// The front-end's watchpoints that gdb named since [`Breakpoints::forget_hits`].
+    pub(crate) fn hit_watches(&self) -> impl Iterator<Item = &WatchSpec> {
+        let point = |met: &BreakpointHit| {
             let mut points = self.user.iter();
             points.find(|point| point.numbers.contains(&met.number))
         };
@@ -168,15 +168,15 @@ impl Breakpoints {
     }
 
     /// Forgets which breakpoints were hit, as the program is resumed.
-    pub(crate) fn forget_met(&mut self) {
-        self.last_met = None;
+    pub(crate) fn forget_hits(&mut self) {
+        self.last_hit = None;
         self.met.clear();
         self.untested = None;
     }
 
     /// Notes the counts in gdb's description of a breakpoint. Returns the last hit since the previous description;
     /// `None` without one. gdb does not report each hit that it ignores.
-    pub(crate) fn note_counts(&mut self, breakpoint: &Results) -> Option<Met> {
+    pub(crate) fn note_counts(&mut self, breakpoint: &Results) -> Option<BreakpointHit> {
         let number = breakpoint.number("number")?;
         let counts = Counts {
             hits: breakpoint.number("times").unwrap_or(0),
@@ -184,7 +184,7 @@ impl Breakpoints {
         };
         let before = self.counts.insert(number, counts).unwrap_or_default();
         let hits = counts.hits.saturating_sub(before.hits);
-        let met = || Met {
+        let met = || BreakpointHit {
             number,
             owner: self.owner(number),
             is_passed: hits <= before.ignore.saturating_sub(counts.ignore),
@@ -316,14 +316,14 @@ impl Breakpoints {
         let number: u32 = breakpoint.number("number")?;
         let hits: u64 = breakpoint.number("times").unwrap_or(0);
         if let Some(met) = self.note_counts(breakpoint) {
-            self.last_met = Some(number);
+            self.last_hit = Some(number);
             // Hits that gdb has passed come before.
             self.met.retain(|it| it.number != number);
             let point = self.user.iter_mut().find(|it| it.numbers.contains(&number));
             if let Some(point) = point.filter(|_| met.is_passed && untested.is_some()) {
                 point.judged.owed += 1;
             }
-            self.met.push(Met { untested, ..met });
+            self.met.push(BreakpointHit { untested, ..met });
         }
         let placed = !is_pending(breakpoint);
         if let Some(entry) = self
@@ -378,7 +378,7 @@ impl Breakpoints {
     pub(crate) fn deleted(&mut self, number: u32) {
         self.internal.retain(|(known, ..)| *known != number);
         self.counts.remove(&number);
-        self.last_met = self.last_met.filter(|met| *met != number);
+        self.last_hit = self.last_hit.filter(|met| *met != number);
         self.user.retain_mut(|point| {
             let before = point.numbers.len();
             point.numbers.retain(|known| *known != number);

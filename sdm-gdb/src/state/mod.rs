@@ -24,7 +24,7 @@ use sdm_debug::{Failure, FailureCode, Reply, TaskState};
 use super::action::Action;
 use super::config::DriverConfig;
 use activity::Activity;
-use breakpoints::{Breakpoints, Met, Owner};
+use breakpoints::{BreakpointHit, Breakpoints, Owner};
 use commands::{Commands, GdbLife};
 use last_probe::Probed;
 use objects::Object;
@@ -94,7 +94,7 @@ pub(super) struct StopRecord {
     /// The end of a watchpoint that gdb has deleted, as the watched variable is gone; `None` for other stops.
     pub(super) scope: Option<StopReason>,
     /// All breakpoints that were hit.
-    pub(super) met: Vec<Met>,
+    pub(super) met: Vec<BreakpointHit>,
     /// True for a stop in a function that gdb has called.
     pub(super) in_call: bool,
     /// True for a stop by a signal that the driver has sent. It is recorded at once: a stop is not examined if the user
@@ -137,7 +137,7 @@ impl State {
 
     /// Forgets everything that holds only until the program runs.
     pub(super) fn forget_stop(&mut self) {
-        self.breakpoints.forget_met();
+        self.breakpoints.forget_hits();
         self.commands.language = None;
         let objects = self.objects.values_mut();
         for fortran in objects.filter_map(|object| object.fortran.as_mut()) {

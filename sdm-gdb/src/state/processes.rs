@@ -18,14 +18,14 @@ pub(crate) struct Processes {
     other_ended: bool,
     /// The last signal that was passed to the task's own process; `None` if there was none.
     last_signal: Option<String>,
-    sight: Sight,
+    sight: EventState,
     /// Notices that the front-end receives only once, such as those of forks and new programs.
     said: BTreeSet<String>,
 }
 
 /// Whether gdb still sees the events of the task's process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Sight {
+enum EventState {
     #[default]
     Seen,
     /// gdb has missed the process's last event, and may never report its end.
@@ -46,7 +46,7 @@ impl Processes {
     /// Records that gdb no longer holds the task's process.
     pub(crate) fn forget_own(&mut self) {
         self.own = None;
-        self.sight = Sight::Seen;
+        self.sight = EventState::Seen;
     }
 
     /// Records a signal that was passed to the task's process.
@@ -60,24 +60,24 @@ impl Processes {
     }
 
     /// Records that gdb has missed an event of the task's process.
-    pub(crate) fn lose_sight(&mut self) {
-        self.sight = Sight::Lost;
+    pub(crate) fn mark_event_missed(&mut self) {
+        self.sight = EventState::Lost;
     }
 
     /// Records a new report of gdb about the task's process.
-    pub(crate) fn regain_sight(&mut self) {
-        self.sight = Sight::Seen;
+    pub(crate) fn mark_event_seen(&mut self) {
+        self.sight = EventState::Seen;
     }
 
     /// True if gdb may never report the end of the task's process.
-    pub(crate) fn is_out_of_sight(&self) -> bool {
-        self.sight != Sight::Seen
+    pub(crate) fn has_missed_event(&self) -> bool {
+        self.sight != EventState::Seen
     }
 
     /// Records that the task's process was found dead. True at the second time: at the first one gdb may be about to
     /// report it.
     pub(crate) fn is_found_dead_again(&mut self) -> bool {
-        std::mem::replace(&mut self.sight, Sight::FoundDead) == Sight::FoundDead
+        std::mem::replace(&mut self.sight, EventState::FoundDead) == EventState::FoundDead
     }
 
     /// Handles gdb's report of a new process.

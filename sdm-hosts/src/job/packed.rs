@@ -13,7 +13,7 @@ const CORE_BYTES_MAX: u64 = 1 << 40;
 
 /// A compression format of core files.
 #[derive(Debug)]
-struct Way {
+struct Compression {
     /// The first bytes of a file in this format.
     begins: &'static [u8],
     /// The program that unpacks its standard input, with its arguments.
@@ -23,27 +23,27 @@ struct Way {
     suffix: &'static str,
 }
 
-const WAYS: [Way; 4] = [
-    Way {
+const WAYS: [Compression; 4] = [
+    Compression {
         begins: b"\x28\xb5\x2f\xfd",
         program: "zstd",
         arguments: &["-dcq"],
         suffix: "zst",
     },
-    Way {
+    Compression {
         begins: b"\xfd7zXZ\0",
         program: "xz",
         // The dictionary of a file may ask for four times as much.
         arguments: &["-dcq", "--memlimit-decompress=1GiB"],
         suffix: "xz",
     },
-    Way {
+    Compression {
         begins: b"\x1f\x8b",
         program: "gzip",
         arguments: &["-dcq"],
         suffix: "gz",
     },
-    Way {
+    Compression {
         begins: b"\x04\x22\x4d\x18",
         program: "lz4",
         arguments: &["-dcq"],
@@ -55,7 +55,7 @@ const WAYS: [Way; 4] = [
 #[derive(Debug)]
 pub(super) struct Packed {
     file: File,
-    way: &'static Way,
+    way: &'static Compression,
 }
 
 impl Packed {

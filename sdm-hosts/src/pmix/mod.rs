@@ -14,7 +14,7 @@ pub use rendezvous::{Level, RejectedFile, Rendezvous, fuzz_rendezvous};
 
 /// The user's choice of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum ServerChoice {
     /// The system's server if one runs, else the only session server.
     Any,
     /// The system's server.
@@ -82,8 +82,8 @@ pub fn server_of(file: &Path) -> Result<Rendezvous, RejectedFile> {
 ///
 /// # Errors
 /// [`ChoiceError`]: no server matches, or several run and `wanted` names none.
-pub fn choose(wanted: &Wanted) -> Result<Rendezvous, ChoiceError> {
-    if let Wanted::File(file) = wanted {
+pub fn choose(wanted: &ServerChoice) -> Result<Rendezvous, ChoiceError> {
+    if let ServerChoice::File(file) = wanted {
         return rendezvous::read(file).map_err(|why| ChoiceError::NoSuch {
             wanted: sdm_text::printable_name(file),
             left: vec![why.to_string()],
@@ -105,12 +105,12 @@ pub fn tool(server: &Rendezvous) -> Result<Command, PmixError> {
 }
 
 fn choose_of(
-    wanted: &Wanted,
+    wanted: &ServerChoice,
     mut found: Vec<Rendezvous>,
     left: Vec<String>,
 ) -> Result<Rendezvous, ChoiceError> {
     let name = match wanted {
-        Wanted::Any => {
+        ServerChoice::Any => {
             let system = found.iter().position(|it| it.level == Level::System);
             return match (system, found.len()) {
                 (None, 0) => Err(ChoiceError::None(left)),
@@ -122,17 +122,19 @@ fn choose_of(
                 }
             };
         }
-        Wanted::System => "the system server".to_owned(),
-        Wanted::Pid(pid) => format!("process {pid}"),
-        Wanted::Namespace(name) | Wanted::Uri(name) => sdm_text::printable(name.as_bytes()),
-        Wanted::File(file) => sdm_text::printable_name(file),
+        ServerChoice::System => "the system server".to_owned(),
+        ServerChoice::Pid(pid) => format!("process {pid}"),
+        ServerChoice::Namespace(name) | ServerChoice::Uri(name) => {
+            sdm_text::printable(name.as_bytes())
+        }
+        ServerChoice::File(file) => sdm_text::printable_name(file),
     };
     let is_it = |it: &Rendezvous| match wanted {
-        Wanted::System => it.level == Level::System,
-        Wanted::Pid(pid) => it.pid == *pid,
-        Wanted::Namespace(name) => it.namespace == *name,
-        Wanted::Uri(uri) => it.has_address(uri),
-        Wanted::Any | Wanted::File(_) => false,
+        ServerChoice::System => it.level == Level::System,
+        ServerChoice::Pid(pid) => it.pid == *pid,
+        ServerChoice::Namespace(name) => it.namespace == *name,
+        ServerChoice::Uri(uri) => it.has_address(uri),
+        ServerChoice::Any | ServerChoice::File(_) => false,
     };
     let found = found.into_iter().find(is_it);
     found.ok_or(ChoiceError::NoSuch { wanted: name, left })
@@ -156,39 +158,42 @@ mod tests {
 
     #[test]
     fn system_server_is_preferred_and_ambiguity_is_an_error() {
-        let choose = |wanted: &Wanted, all: &[Rendezvous]| {
+        let choose = |wanted: &ServerChoice, all: &[Rendezvous]| {
             choose_of(wanted, all.to_vec(), Vec::new()).map(|it| it.pid)
         };
         let (a, b) = (server(11, Level::Session), server(12, Level::Session));
         let system = server(13, Level::System);
-        assert_eq!(choose(&Wanted::Any, &[]), Err(ChoiceError::None(vec![])));
-        assert_eq!(choose(&Wanted::Any, std::slice::from_ref(&a)), Ok(11));
+        assert_eq!(
+            choose(&ServerChoice::Any, &[]),
+            Err(ChoiceError::None(vec![]))
+        );
+        assert_eq!(choose(&ServerChoice::Any, std::slice::from_ref(&a)), Ok(11));
         let all = [a.clone(), b.clone(), system];
-        assert_eq!(choose(&Wanted::Any, &all), Ok(13));
-        assert_eq!(choose(&Wanted::Any, &all[2..]), Ok(13));
-        let error = choose(&Wanted::Any, &[a, b]).unwrap_err().to_string();
+        assert_eq!(choose(&ServerChoice::Any, &all), Ok(13));
+        assert_eq!(choose(&ServerChoice::Any, &all[2..]), Ok(13));
+        let error = choose(&ServerChoice::Any, &[a, b]).unwrap_err().to_string();
         assert!(
             error.contains("prte (pid 11)") && error.contains("prte (pid 12)"),
             "{error}"
         );
-        assert_eq!(choose(&Wanted::Pid(12), &all), Ok(12));
-        assert_eq!(choose(&Wanted::System, &all), Ok(13));
-        assert!(choose(&Wanted::System, &all[..2]).is_err());
+        assert_eq!(choose(&ServerChoice::Pid(12), &all), Ok(12));
+        assert_eq!(choose(&ServerChoice::System, &all), Ok(13));
+        assert!(choose(&ServerChoice::System, &all[..2]).is_err());
         assert_eq!(
-            choose(&Wanted::Namespace("prte-h-11@0".to_owned()), &all),
+            choose(&ServerChoice::Namespace("prte-h-11@0".to_owned()), &all),
             Ok(11)
         );
         assert_eq!(
-            choose(&Wanted::Uri("tcp4://127.0.0.1:12".to_owned()), &all),
+            choose(&ServerChoice::Uri("tcp4://127.0.0.1:12".to_owned()), &all),
             Ok(12)
         );
         assert_eq!(
             choose(
-                &Wanted::Uri("prte-h-12@0.0;tcp4://127.0.0.1:12".to_owned()),
+                &ServerChoice::Uri("prte-h-12@0.0;tcp4://127.0.0.1:12".to_owned()),
                 &all
             ),
             Ok(12)
         );
-        assert!(choose(&Wanted::Uri("127.0.0.1:12".to_owned()), &all).is_err());
+        assert!(choose(&ServerChoice::Uri("127.0.0.1:12".to_owned()), &all).is_err());
     }
 }

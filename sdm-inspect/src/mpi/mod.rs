@@ -8,7 +8,7 @@ use crate::memory::Memory;
 use sdm_mpi::ArgumentRole;
 
 pub use mpich::{HANDLER_BYTES_MAX, Mpich, Receives, pointers};
-pub use openmpi::{OpenMpi, OwnObjects, arrived_of_collectives, communicator_of_file};
+pub use openmpi::{OpenMpi, PredefinedObjects, arrived_of_collectives, communicator_of_file};
 
 /// Name of the communicator of all ranks.
 const WORLD_NAME: &[u8; 15] = b"MPI_COMM_WORLD\0";

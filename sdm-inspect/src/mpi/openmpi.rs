@@ -70,7 +70,7 @@ enum RankSource {
 
 /// Addresses of Open MPI's predefined objects in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OwnObjects {
+pub struct PredefinedObjects {
     /// The address of `MPI_COMM_WORLD`.
     pub world: u64,
     /// The address of `MPI_COMM_SELF`.
@@ -79,7 +79,7 @@ pub struct OwnObjects {
     pub empty: Option<u64>,
 }
 
-impl OwnObjects {
+impl PredefinedObjects {
     /// The address of a communicator that a call names; `None` if it is not known.
     #[must_use]
     pub fn address(&self, communicator: Option<Communicator>, is_world: bool) -> Option<u64> {
@@ -126,11 +126,11 @@ pub struct OpenMpi<'a> {
 impl<'a> OpenMpi<'a> {
     /// Learns the layout from `MPI_COMM_WORLD`, `MPI_COMM_SELF` and, with few ranks, the empty group; `None` if it is
     /// ambiguous.
-    pub fn learn(memory: &'a dyn Memory, objects: OwnObjects) -> Option<Self> {
+    pub fn learn(memory: &'a dyn Memory, objects: PredefinedObjects) -> Option<Self> {
         Self::learn_many(memory, objects).or_else(|| Self::learn_few(memory, objects))
     }
 
-    fn learn_many(memory: &'a dyn Memory, objects: OwnObjects) -> Option<Self> {
+    fn learn_many(memory: &'a dyn Memory, objects: PredefinedObjects) -> Option<Self> {
         let head = Piece::read(memory, objects.world, COMMUNICATOR_BYTES)?;
         let of_one = Piece::read(memory, objects.alone, COMMUNICATOR_BYTES)?;
         let mut learned: Option<(RankLayout, usize, u32)> = None;
@@ -173,7 +173,7 @@ impl<'a> OpenMpi<'a> {
         })
     }
 
-    fn learn_few(memory: &'a dyn Memory, objects: OwnObjects) -> Option<Self> {
+    fn learn_few(memory: &'a dyn Memory, objects: PredefinedObjects) -> Option<Self> {
         let found = Groups::learn(memory, objects)?;
         let (size, rank) = found.world;
         let [world, alone] = [objects.world, objects.alone].map(|communicator| {
@@ -210,7 +210,7 @@ impl<'a> OpenMpi<'a> {
 
     /// The rank of the process in its job, and the size of the job, for jobs of any size. `None` before `MPI_Init`, and
     /// if the library has no symbol for its empty group.
-    pub fn world(memory: &dyn Memory, objects: OwnObjects) -> Option<(u32, u32)> {
+    pub fn world(memory: &dyn Memory, objects: PredefinedObjects) -> Option<(u32, u32)> {
         let (size, rank) = Groups::learn(memory, objects)?.world;
         Some((u32::try_from(rank).ok()?, u32::try_from(size).ok()?))
     }
@@ -389,7 +389,7 @@ struct Groups {
 }
 
 impl Groups {
-    fn learn(memory: &dyn Memory, objects: OwnObjects) -> Option<Self> {
+    fn learn(memory: &dyn Memory, objects: PredefinedObjects) -> Option<Self> {
         let empty = Piece::read(memory, objects.empty?, GROUP_BYTES)?;
         let places = (0..GROUP_BYTES - 4).step_by(4);
         let is_none = |at: &usize| [empty.number(*at), empty.number(at + 4)] == [0, UNDEFINED];

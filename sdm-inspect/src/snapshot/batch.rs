@@ -14,7 +14,7 @@ use nix::unistd::{ForkResult, Pid, getppid, pipe};
 use super::capture::take;
 use super::kernel_wait::{self, KernelWait};
 use super::loose_program::LooseProgram;
-use super::{Refusal, Snapshot, Wanted};
+use super::{CaptureRequest, Refusal, Snapshot};
 use crate::sys;
 
 /// Maximum size of an encoded snapshot, in bytes. No more is allocated for one.
@@ -29,7 +29,7 @@ type Taken = Result<Snapshot, Refusal>;
 /// Takes a snapshot of each of these processes in turn. All threads of a process are stopped together. Each process has
 /// the time `patience` to stop. While a thread in state D is waited for, no thread of its process is stopped.
 #[must_use]
-pub fn take_all(wanted: &[Wanted], patience: Duration) -> Vec<Taken> {
+pub fn take_all(wanted: &[CaptureRequest], patience: Duration) -> Vec<Taken> {
     let _loose = LooseProgram::all(wanted.iter().map(|it| it.pid));
     let mut all = Vec::with_capacity(wanted.len());
     // Whether the next process was in state D.
@@ -50,7 +50,7 @@ pub fn take_all(wanted: &[Wanted], patience: Duration) -> Vec<Taken> {
 /// thread; `None` if there was none. With `has_waited` the first process has all its time, because its thread in state
 /// D was waited for before.
 fn take_some(
-    wanted: &[Wanted],
+    wanted: &[CaptureRequest],
     (patience, has_waited): (Duration, bool),
     all: &mut Vec<Taken>,
 ) -> io::Result<Option<KernelWait>> {
@@ -102,7 +102,7 @@ fn take_some(
 
 /// Runs in the child. After the first failure it exits, because a thread may remain that is not stopped yet and cannot
 /// be detached.
-fn take_and_tell(wanted: &[Wanted], mut to: File, parent: Pid) {
+fn take_and_tell(wanted: &[CaptureRequest], mut to: File, parent: Pid) {
     let bound = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
     if bound.is_err() || getppid() != parent {
         return;

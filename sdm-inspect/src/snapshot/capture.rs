@@ -28,7 +28,7 @@ const NEW_THREADS: usize = 8;
 
 /// The parts of a process to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct CaptureRequest {
     /// Pid of the process.
     pub pid: i32,
     /// Number of bytes to read of each stack.
@@ -41,7 +41,7 @@ pub struct Wanted {
     pub python: Option<Runtime>,
 }
 
-impl Wanted {
+impl CaptureRequest {
     /// The request for the first snapshot of a process.
     #[must_use]
     pub fn of(pid: i32) -> Self {
@@ -55,7 +55,7 @@ impl Wanted {
 }
 
 /// The data that is read while the threads are stopped. Its memory is allocated before.
-struct Room {
+struct ReadBuffer {
     bytes: Vec<u8>,
     used: usize,
     /// Thread index, address, and the range of the bytes read there.
@@ -64,8 +64,8 @@ struct Room {
     threads: Vec<Thread>,
 }
 
-impl Room {
-    fn of(wanted: &Wanted, threads: usize) -> Self {
+impl ReadBuffer {
+    fn of(wanted: &CaptureRequest, threads: usize) -> Self {
         let windows = threads + NEW_THREADS + wanted.further.len();
         let bytes = windows.saturating_mul(wanted.window_bytes);
         Self {
@@ -77,7 +77,7 @@ impl Room {
         }
     }
 
-    fn read(&mut self, wanted: &Wanted, id: i32) -> Result<(), Refusal> {
+    fn read(&mut self, wanted: &CaptureRequest, id: i32) -> Result<(), Refusal> {
         let words = sys::registers(id)?.ok_or(Refusal::Architecture)?;
         let registers = Registers::of_kernel(&words);
         let at = self.threads.len();
@@ -136,9 +136,9 @@ impl Room {
 
 /// Stops all threads of a process, reads their registers and stacks, and resumes them. Does not return while a thread
 /// does not stop.
-pub(super) fn take(wanted: &Wanted) -> Result<Snapshot, Refusal> {
+pub(super) fn take(wanted: &CaptureRequest) -> Result<Snapshot, Refusal> {
     let mut held = TracedThreads::new(wanted.pid)?;
-    let mut room = Room::of(wanted, held.count());
+    let mut room = ReadBuffer::of(wanted, held.count());
     let began = Instant::now();
     let read = held.stop().and_then(|()| {
         let mut ids = held.ids();

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::python::PythonThread;
 pub use batch::take_all;
-pub use capture::{WINDOW_BYTES, WINDOW_BYTES_MAX, Wanted};
+pub use capture::{CaptureRequest, WINDOW_BYTES, WINDOW_BYTES_MAX};
 pub use kernel_wait::why_not_stopped;
 pub use refusal::Refusal;
 pub use registers::{FRAME_POINTER, RETURN_ADDRESS, Registers, STACK_POINTER};

@@ -14,7 +14,7 @@ pub use inspection::Inspection;
 
 use crate::address_space::Space;
 use crate::module::Modules;
-use crate::snapshot::{Refusal, Snapshot, WINDOW_BYTES_MAX, Wanted, take_all};
+use crate::snapshot::{CaptureRequest, Refusal, Snapshot, WINDOW_BYTES_MAX, take_all};
 
 /// Maximum number of snapshots of one process for one answer. A stack may be deeper than was read, a thread may have a
 /// second stack, or the process may execute another program meanwhile. Functions of a Python interpreter are read in a
@@ -109,14 +109,15 @@ impl Inspector {
             .iter()
             .map(|(_, space)| space.as_ref().err().cloned().map(Err))
             .collect();
-        let mut wanted: Vec<(usize, Wanted)> = processes
+        let mut wanted: Vec<(usize, CaptureRequest)> = processes
             .iter()
-            .map(|(pid, _)| Wanted::of(*pid))
+            .map(|(pid, _)| CaptureRequest::of(*pid))
             .enumerate()
             .collect();
         wanted.retain(|(at, _)| results[*at].is_none());
         for _ in 0..LOOKS_MAX {
-            let asked: Vec<Wanted> = wanted.iter().map(|(_, wanted)| wanted.clone()).collect();
+            let asked: Vec<CaptureRequest> =
+                wanted.iter().map(|(_, wanted)| wanted.clone()).collect();
             let taken = take_all(&asked, patience);
             let mut again = Vec::new();
             for ((at, wanted), taken) in wanted.into_iter().zip(taken) {
@@ -177,10 +178,10 @@ impl Inspector {
 
 /// The next request for a process that must be inspected again; `None` if it need not.
 fn next(
-    wanted: &Wanted,
+    wanted: &CaptureRequest,
     reads_python: bool,
     looked: &Result<Inspection, Refusal>,
-) -> Option<Wanted> {
+) -> Option<CaptureRequest> {
     match looked {
         Ok(inspection) => {
             let missing = inspection.missing();
@@ -193,13 +194,13 @@ fn next(
             next.python = known.or_else(interpreter);
             (next != *wanted || inspection.lacks_functions()).then_some(next)
         }
-        Err(Refusal::Executed) => Some(Wanted::of(wanted.pid)),
+        Err(Refusal::Executed) => Some(CaptureRequest::of(wanted.pid)),
         Err(_) => None,
     }
 }
 
 /// The next request for a process whose stacks were not read far enough.
-fn further(wanted: &Wanted, missing: &[(i32, u64)]) -> Wanted {
+fn further(wanted: &CaptureRequest, missing: &[(i32, u64)]) -> CaptureRequest {
     let mut wanted = wanted.clone();
     wanted.window_bytes = wanted
         .window_bytes

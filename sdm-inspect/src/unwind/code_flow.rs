@@ -35,12 +35,12 @@ pub(super) struct StackLayout {
     pub(super) stack: Option<i64>,
     /// Distance from the frame pointer; `None` if it does not point into the frame.
     pub(super) frame: Option<i64>,
-    kept: [Kept; KEPT.len()],
+    kept: [RegisterState; KEPT.len()],
 }
 
 /// The state of a callee-saved register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Kept {
+struct RegisterState {
     /// Distance from the place that has the caller's value; `None` if it is not stored.
     stored: Option<i64>,
     /// True if the register does not have the caller's value any more.
@@ -49,7 +49,7 @@ struct Kept {
 
 /// The place of the caller's value of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum SavedPlace {
     InRegister,
     /// In memory, at this distance below the canonical frame address.
     At(i64),
@@ -62,7 +62,7 @@ impl StackLayout {
         Self {
             stack: Some(WORD),
             frame: None,
-            kept: [Kept::default(); KEPT.len()],
+            kept: [RegisterState::default(); KEPT.len()],
         }
     }
 
@@ -71,7 +71,7 @@ impl StackLayout {
         let mut layout = Self::at_start();
         layout.stack = None;
         layout.frame = Some(2 * WORD);
-        layout.kept[FRAME_POINTER_INDEX] = Kept {
+        layout.kept[FRAME_POINTER_INDEX] = RegisterState {
             stored: Some(2 * WORD),
             is_changed: true,
         };
@@ -79,12 +79,12 @@ impl StackLayout {
     }
 
     /// The callee-saved registers of the caller, by DWARF number.
-    pub(super) fn held(&self) -> impl Iterator<Item = (u16, Held)> + '_ {
-        let held = |kept: &Kept| match kept {
-            Kept {
+    pub(super) fn held(&self) -> impl Iterator<Item = (u16, SavedPlace)> + '_ {
+        let held = |kept: &RegisterState| match kept {
+            RegisterState {
                 is_changed: false, ..
-            } => Held::InRegister,
-            Kept { stored, .. } => stored.map_or(Held::Nowhere, Held::At),
+            } => SavedPlace::InRegister,
+            RegisterState { stored, .. } => stored.map_or(SavedPlace::Nowhere, SavedPlace::At),
         };
         let numbers = KEPT.iter().map(|(number, _)| *number);
         numbers.zip(self.kept.iter().map(held))
@@ -241,7 +241,11 @@ mod tests {
     const BEGIN: u64 = 0x1000;
 
     /// The frames at an offset of this code, each with the places of rbx and rbp.
-    fn at(code: &[u8], offset: u64, is_exact: bool) -> Vec<(Option<i64>, Option<i64>, Held, Held)> {
+    fn at(
+        code: &[u8],
+        offset: u64,
+        is_exact: bool,
+    ) -> Vec<(Option<i64>, Option<i64>, SavedPlace, SavedPlace)> {
         let found = layouts(BEGIN, code, BEGIN + offset, is_exact);
         let frame = |it: StackLayout| {
             let held: Vec<_> = it.held().map(|(_, held)| held).collect();
@@ -262,7 +266,7 @@ mod tests {
             0x48, 0x83, 0xc4, 0x60, // add $0x60,%rsp
             0xc3, // ret
         ];
-        use Held::{At, InRegister};
+        use SavedPlace::{At, InRegister};
         assert_eq!(at(code, 0, true), [(Some(8), None, InRegister, InRegister)]);
         assert_eq!(
             at(code, 8, true),
@@ -286,7 +290,7 @@ mod tests {
             0x5b, // pop %rbx
             0xc3, // ret
         ];
-        use Held::{At, InRegister};
+        use SavedPlace::{At, InRegister};
         assert_eq!(at(code, 16, false), [(None, Some(24), At(16), At(24))]);
         assert_eq!(at(code, 17, true), [(Some(16), None, At(16), InRegister)]);
         assert_eq!(

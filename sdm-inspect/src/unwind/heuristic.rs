@@ -2,7 +2,7 @@
 //!
 //! An uncertain caller is not reported, because a wrong one would hide frames.
 
-use super::code_flow::{Held, StackLayout, layouts};
+use super::code_flow::{SavedPlace, StackLayout, layouts};
 use crate::address_space::{CODE_BYTES_MAX, Space};
 use crate::frame_rules::{NoStep, Step};
 use crate::snapshot::{FRAME_POINTER, RETURN_ADDRESS, Registers, STACK_POINTER, Thread};
@@ -145,12 +145,12 @@ impl Unruled<'_> {
         let mut caller = self.registers.kept();
         for (register, held) in layout.held() {
             match held {
-                Held::InRegister => {}
-                Held::At(distance) => {
+                SavedPlace::InRegister => {}
+                SavedPlace::At(distance) => {
                     let at = cfa.wrapping_sub(distance.cast_unsigned());
                     caller.set(register, Some(self.word(at)?));
                 }
-                Held::Nowhere => caller.set(register, None),
+                SavedPlace::Nowhere => caller.set(register, None),
             }
         }
         caller.set(RETURN_ADDRESS, Some(pc));

@@ -2,7 +2,7 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{Debugger, Deed, Panel, source, values};
+use super::{Debugger, Panel, ScreenAction, source, values};
 
 /// Minimum number of columns for the long list of keys of the source panel.
 const COLUMNS_OF_ALL: u16 = 140;
@@ -67,7 +67,7 @@ impl Debugger {
             if matches!(key.code, KeyCode::Char('a' | 'A')) {
                 let typed = self.line.text().to_owned();
                 self.line.set("");
-                self.ask(Deed::Leave(typed));
+                self.ask(ScreenAction::Leave(typed));
             }
             return;
         }
@@ -82,9 +82,11 @@ impl Debugger {
         match key.code {
             KeyCode::Char('x') if control => self.is_prefixed = true,
             KeyCode::Char('c') if control => self.interrupt(),
-            KeyCode::Char('z') if control && self.asked.is_some() => self.ask(Deed::Suspend),
-            KeyCode::Char('z') if control => self.ask(Deed::Unwait),
-            KeyCode::Char('l') if control => self.ask(Deed::Redraw),
+            KeyCode::Char('z') if control && self.asked.is_some() => {
+                self.ask(ScreenAction::Suspend)
+            }
+            KeyCode::Char('z') if control => self.ask(ScreenAction::Unwait),
+            KeyCode::Char('l') if control => self.ask(ScreenAction::Redraw),
             _ if std::mem::take(&mut self.helps) => {}
             _ if self.search.typed().is_some() => self.search_key(key),
             _ if self.panel == Panel::Prompt => self.prompt_key(key),
@@ -95,7 +97,7 @@ impl Debugger {
     fn interrupt(&mut self) {
         self.held = None;
         if self.asked.is_none() {
-            return self.ask(Deed::Interrupt);
+            return self.ask(ScreenAction::Interrupt);
         }
         if !self.line.text().is_empty() {
             self.line.set("");
@@ -124,12 +126,12 @@ impl Debugger {
             }
             KeyCode::Tab => {
                 let typed = self.line.before().to_owned();
-                self.ask(Deed::Complete(typed));
+                self.ask(ScreenAction::Complete(typed));
             }
             KeyCode::Char('d')
                 if key.modifiers.contains(KeyModifiers::CONTROL) && self.line.text().is_empty() =>
             {
-                self.ask(Deed::Eof);
+                self.ask(ScreenAction::Eof);
             }
             KeyCode::PageUp => self.console.scroll(PAGE as isize),
             KeyCode::PageDown => self.console.scroll(-(PAGE as isize)),
@@ -260,7 +262,7 @@ impl Debugger {
 
     fn pause(&mut self) {
         if self.asked.is_none() {
-            return self.ask(Deed::Interrupt);
+            return self.ask(ScreenAction::Interrupt);
         }
         match self.board.running.is_empty() {
             true => "interrupt: no rank is running".clone_into(&mut self.hint),
@@ -334,7 +336,7 @@ impl Debugger {
         match text.filter(|text| !text.is_empty()) {
             Some(text) => {
                 self.hint = format!("copied: {}", sdm_text::printable(text.as_bytes()));
-                self.ask(Deed::Copy(text));
+                self.ask(ScreenAction::Copy(text));
             }
             None => "this panel has nothing to copy".clone_into(&mut self.hint),
         }

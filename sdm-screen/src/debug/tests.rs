@@ -15,7 +15,7 @@ use sdm_view::item::{BreakRow, MergedStacks, RankRow};
 use sdm_view::overview::{Named, Overview, Printed, Sight, SourceSight};
 use sdm_view::render::Names;
 
-use super::{Debugger, Deed};
+use super::{Debugger, ScreenAction};
 use crate::snapshot;
 use crate::style::Style;
 
@@ -135,7 +135,7 @@ fn debugger(style: Style, board: Overview) -> Debugger {
     debugger
 }
 
-fn keys(debugger: &mut Debugger, keys: &str) -> Vec<Deed> {
+fn keys(debugger: &mut Debugger, keys: &str) -> Vec<ScreenAction> {
     for c in keys.chars() {
         let control = KeyModifiers::CONTROL;
         let none = KeyModifiers::NONE;
@@ -150,11 +150,11 @@ fn keys(debugger: &mut Debugger, keys: &str) -> Vec<Deed> {
         };
         debugger.handle_key(KeyEvent::new(code, modifiers));
     }
-    std::iter::from_fn(|| debugger.poll_deed()).collect()
+    std::iter::from_fn(|| debugger.poll_action()).collect()
 }
 
-fn line(text: &str) -> Vec<Deed> {
-    vec![Deed::Line(text.to_owned())]
+fn line(text: &str) -> Vec<ScreenAction> {
+    vec![ScreenAction::Line(text.to_owned())]
 }
 
 #[test]
@@ -194,11 +194,11 @@ fn every_state_matches_its_snapshot() {
 fn key_waits_for_the_previous_command() {
     let prompt = Some(("(sdm) ".to_owned(), false));
     let question = Some(("delete all? (y/n) ".to_owned(), true));
-    let up = Deed::Line("up".to_owned());
+    let up = ScreenAction::Line("up".to_owned());
     for (typed, before, next, expect) in [
         ("nu", vec![], &prompt, vec![up]),
         ("u", vec![], &question, vec![]),
-        ("u\x03", vec![Deed::Interrupt], &prompt, vec![]),
+        ("u\x03", vec![ScreenAction::Interrupt], &prompt, vec![]),
     ] {
         let mut debugger = debugger(PLAIN, board());
         debugger.handle_asked(None);
@@ -208,7 +208,7 @@ fn key_waits_for_the_previous_command() {
         for asked in [next, &None, &prompt] {
             debugger.handle_asked(asked.clone());
         }
-        let deeds: Vec<Deed> = std::iter::from_fn(|| debugger.poll_deed()).collect();
+        let deeds: Vec<ScreenAction> = std::iter::from_fn(|| debugger.poll_action()).collect();
         assert_eq!(deeds, expect, "{typed}");
         // The hint disappears once no input waits.
         assert_eq!(debugger.hint, "", "{typed}");
@@ -297,7 +297,7 @@ fn keyboard_focus_returns_after_a_line_at_the_prompt() {
     // Text that was typed is handed over to the plain prompt.
     assert_eq!(
         keys(&mut debugger, "pri\x18a"),
-        [Deed::Leave("pri".to_owned())]
+        [ScreenAction::Leave("pri".to_owned())]
     );
 }
 

@@ -5,7 +5,7 @@ use sdm_core::message::{Datagram, ExchangeId};
 use sdm_core::node::ExchangeFailure;
 use sdm_debug::{Event, TaskState, wire};
 use sdm_foreign::wire::PART_BYTES_MAX;
-use sdm_foreign::{HostCommand, HostLetter, HostProcess, HostState, HostTable, ToHost};
+use sdm_foreign::{HostCommand, HostProcess, HostState, HostTable, PeerMessage, ToHost};
 use sdm_idset::{IdSet, TaskId};
 use sdm_system::proc;
 use serde::{Deserialize, Serialize};
@@ -149,7 +149,7 @@ impl Server {
             },
         };
         if let (Some(server), Some(to)) = (&mut self.hosted.server, letter.to.first()) {
-            server.send(&ToHost::Letter(HostLetter {
+            server.send(&ToHost::Letter(PeerMessage {
                 to: to.0,
                 from: letter.from.0,
                 number: letter.number,

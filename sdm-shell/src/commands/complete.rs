@@ -10,7 +10,7 @@ use super::{PREDEFINED, table, words};
 
 /// The kind of completion that fits at the end of a line.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wanted {
+pub enum CompletionKind {
     /// One of these words; the completed word begins at this byte of the line.
     Words(usize, Vec<String>),
     /// A file name that begins at this byte.
@@ -44,7 +44,7 @@ pub fn completed(words: &[String]) -> Vec<String> {
 
 /// Finds the completions of a partly typed line; `named` are the names defined by `defset`.
 #[must_use]
-pub fn completions(typed: &str, named: &[String]) -> Wanted {
+pub fn completions(typed: &str, named: &[String]) -> CompletionKind {
     let mut rest = Cursor::new(typed);
     let open = rest.rest().starts_with('[');
     if prefix_set(&mut rest).is_err() || (open && rest.at() == typed.len() && !typed.contains(']'))
@@ -58,24 +58,24 @@ pub fn completions(typed: &str, named: &[String]) -> Wanted {
         return some(from, word, names);
     }
     let Ok(spec) = table::find(word, from) else {
-        return Wanted::Words(typed.len(), Vec::new());
+        return CompletionKind::Words(typed.len(), Vec::new());
     };
     let at = rest.at().min(typed.len());
     let argument = &typed[at..];
     match spec.completes {
-        Completes::Nothing => Wanted::Words(typed.len(), Vec::new()),
+        Completes::Nothing => CompletionKind::Words(typed.len(), Vec::new()),
         Completes::Words(words) => some(at, argument, words.iter().copied()),
         Completes::Info if !argument.contains(' ') => {
             let known = some(at, argument, words::info_words());
             match &known {
-                Wanted::Words(_, words) if !words.is_empty() => known,
-                _ => Wanted::Program(at, format!("info {argument}")),
+                CompletionKind::Words(_, words) if !words.is_empty() => known,
+                _ => CompletionKind::Program(at, format!("info {argument}")),
             }
         }
-        Completes::Info => Wanted::Program(at, format!("info {argument}")),
+        Completes::Info => CompletionKind::Program(at, format!("info {argument}")),
         Completes::Commands => some(at, argument, table::commands().map(|spec| spec.name)),
         Completes::Sets => sets(typed, named),
-        Completes::Files => Wanted::File(at),
+        Completes::Files => CompletionKind::File(at),
         Completes::Program => {
             let line = match spec.name {
                 "gdb" => argument.to_owned(),
@@ -84,22 +84,22 @@ pub fn completions(typed: &str, named: &[String]) -> Wanted {
                 "trace" => format!("break {argument}"),
                 name => format!("{name} {argument}"),
             };
-            Wanted::Program(at, line)
+            CompletionKind::Program(at, line)
         }
     }
 }
 
-fn some<'a>(from: usize, typed: &str, words: impl Iterator<Item = &'a str>) -> Wanted {
+fn some<'a>(from: usize, typed: &str, words: impl Iterator<Item = &'a str>) -> CompletionKind {
     let mut found: Vec<_> = words
         .filter(|word| word.starts_with(typed))
         .map(str::to_owned)
         .collect();
     found.sort_unstable();
-    Wanted::Words(from, found)
+    CompletionKind::Words(from, found)
 }
 
 /// The completions of the last element of a set, which is being typed.
-fn sets(typed: &str, named: &[String]) -> Wanted {
+fn sets(typed: &str, named: &[String]) -> CompletionKind {
     let from = typed
         .rfind(|c: char| ",!&^([ ".contains(c))
         .map_or(0, |at| at + 1);
@@ -136,7 +136,7 @@ mod tests {
             ("focus al", 6, "all"),
         ] {
             let found = completions(typed, &named);
-            let Wanted::Words(at, words) = &found else {
+            let CompletionKind::Words(at, words) = &found else {
                 panic!("{typed}: {found:?}");
             };
             let words = words.join(" ");
@@ -148,12 +148,27 @@ mod tests {
     #[test]
     fn arguments_are_completed_by_gdb_or_as_file_names() {
         for (typed, expect) in [
-            ("print ro", Wanted::Program(6, "print ro".to_owned())),
-            ("[0-3] b ex", Wanted::Program(8, "break ex".to_owned())),
-            ("gdb info s", Wanted::Program(4, "info s".to_owned())),
-            ("info sou", Wanted::Program(5, "info sou".to_owned())),
-            ("stats res", Wanted::Program(6, "print res".to_owned())),
-            ("source ha", Wanted::File(7)),
+            (
+                "print ro",
+                CompletionKind::Program(6, "print ro".to_owned()),
+            ),
+            (
+                "[0-3] b ex",
+                CompletionKind::Program(8, "break ex".to_owned()),
+            ),
+            (
+                "gdb info s",
+                CompletionKind::Program(4, "info s".to_owned()),
+            ),
+            (
+                "info sou",
+                CompletionKind::Program(5, "info sou".to_owned()),
+            ),
+            (
+                "stats res",
+                CompletionKind::Program(6, "print res".to_owned()),
+            ),
+            ("source ha", CompletionKind::File(7)),
         ] {
             assert_eq!(completions(typed, &[]), expect, "{typed}");
         }

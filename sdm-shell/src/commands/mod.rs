@@ -13,7 +13,7 @@ mod spec;
 mod table;
 mod words;
 
-pub use complete::{Wanted, completed, completions, ended, is_plain};
+pub use complete::{CompletionKind, completed, completions, ended, is_plain};
 pub use help::{Chapter, chapters, help};
 pub use parse::{CommandLine, called, parse, spelled_out};
 pub use set::{NameError, PREDEFINED, Scope, SetExpr, SetName, fuzz_set_expr, resolve};

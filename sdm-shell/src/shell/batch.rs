@@ -182,7 +182,7 @@ async fn inspect_hang(
     }
     report::look_back(session, Values::Later).await;
     carry_out_all(session, "--on-timeout", &lines).await;
-    report::look_closer(session).await;
+    report::read_deferred_values(session).await;
     session.edit(|model| model.requests.wait_until = None);
     (TIMED_OUT, Some(why))
 }

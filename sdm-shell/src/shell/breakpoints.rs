@@ -341,7 +341,9 @@ async fn count_crossings(session: &SessionHandle) {
                 views.iter().any(|view| view.place.number == number)
             });
             for view in views {
-                model.breaks.crossed(view.place.number, &tasks, view.hits);
+                model
+                    .breaks
+                    .raise_hits(view.place.number, &tasks, view.hits);
             }
         });
     }

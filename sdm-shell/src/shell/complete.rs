@@ -4,7 +4,7 @@ use sdm_idset::IdSet;
 
 use super::SessionHandle;
 use super::model::goal::Goal;
-use crate::commands::{self, Wanted};
+use crate::commands::{self, CompletionKind};
 
 /// Maximum number of completions.
 const WORDS_MAX: usize = 500;
@@ -13,9 +13,9 @@ const WORDS_MAX: usize = 500;
 pub(super) async fn complete(session: &SessionHandle, typed: &str) -> (usize, Vec<String>) {
     let named: Vec<_> = session.read(|model| model.sets.named.keys().cloned().collect());
     match commands::completions(typed, &named) {
-        Wanted::Words(at, words) => (at, words),
-        Wanted::File(at) => (at, Vec::new()),
-        Wanted::Program(at, line) => complete_by_gdb(session, typed, at, &line).await,
+        CompletionKind::Words(at, words) => (at, words),
+        CompletionKind::File(at) => (at, Vec::new()),
+        CompletionKind::Program(at, line) => complete_by_gdb(session, typed, at, &line).await,
     }
 }
 

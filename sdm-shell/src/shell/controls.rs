@@ -43,7 +43,7 @@ pub trait LineSource {
     fn request(&mut self, prompt: &str, question: bool);
 
     /// Tells the source a prompt that has changed since the line was requested.
-    fn retell(&mut self, _prompt: &str) {}
+    fn set_prompt(&mut self, _prompt: &str) {}
 }
 
 /// A source of the programs' standard input, which delivers each piece on request.

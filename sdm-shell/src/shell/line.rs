@@ -58,7 +58,7 @@ async fn answer(session: &SessionHandle, question: Question, line: &str) -> Verd
 
 /// Carries out a parsed line.
 async fn execute_parsed(session: &SessionHandle, line: &str, parsed: Line, depth: u32) -> Verdict {
-    if let Some(verdict) = rerun::refuse_jobless(session, &parsed.command) {
+    if let Some(verdict) = rerun::refuse_without_job(session, &parsed.command) {
         return verdict;
     }
     let to = match &parsed.to {

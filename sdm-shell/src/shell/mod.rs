@@ -254,7 +254,7 @@ impl<D: DebugSession + 'static> Shell<D> {
     /// True if the start failed in all tasks because no program can be run, so that the session is of no
     /// use.
     #[must_use]
-    pub fn is_programless(&self) -> bool {
+    pub fn has_no_program(&self) -> bool {
         self.handle.read(|model| model.job.programless.is_some())
     }
 

@@ -164,7 +164,7 @@ pub(super) async fn look_back(session: &SessionHandle, values: Values) {
 }
 
 /// Reads the variables that [`look_back`] has deferred.
-pub(super) async fn look_closer(session: &SessionHandle) {
+pub(super) async fn read_deferred_values(session: &SessionHandle) {
     if writes_report(session) && !session.is_over() {
         look(session, Values::Now).await;
         write_report(session);

@@ -185,7 +185,7 @@ pub(super) fn forget_job(session: &SessionHandle) {
 }
 
 /// Refuses a command that needs a job while the session has none. None if there is a job or the command needs none.
-pub(super) fn refuse_jobless(session: &SessionHandle, command: &C) -> Option<Verdict> {
+pub(super) fn refuse_without_job(session: &SessionHandle, command: &C) -> Option<Verdict> {
     let needs = !matches!(
         command,
         C::Nothing { .. }

@@ -121,7 +121,7 @@ pub(super) async fn next_line(
         }
         let now = session.read(|model| model.prompt());
         if now != prompt {
-            source.retell(&now);
+            source.set_prompt(&now);
             prompt = now;
         }
     }

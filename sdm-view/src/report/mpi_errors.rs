@@ -74,13 +74,13 @@ struct Mismatch<'a> {
     call: &'a str,
     /// Places of calls, besides that of the stop.
     others: Vec<&'a str>,
-    parties: Vec<Party<'a>>,
+    parties: Vec<CallRanks<'a>>,
     /// The place of the stop: `, main () at halo.c:9`.
     stop: &'a str,
 }
 
 /// Ranks that made the same call: `MPI_Allreduce with MPI_SUM at 0-2`.
-struct Party<'a> {
+struct CallRanks<'a> {
     what: &'a str,
     ranks: IdSet,
     has_more: bool,
@@ -98,7 +98,7 @@ impl<'a> Mismatch<'a> {
         };
         let mut parties = Vec::new();
         loop {
-            let (party, behind) = Party::parse(rest)?;
+            let (party, behind) = CallRanks::parse(rest)?;
             parties.push(party);
             match behind.strip_prefix("; ") {
                 Some(next) => rest = next,
@@ -153,7 +153,7 @@ impl<'a> Mismatch<'a> {
                 own.ranks.union_with(&party.ranks);
                 own.has_more |= party.has_more;
             } else {
-                self.parties.push(Party {
+                self.parties.push(CallRanks {
                     ranks: party.ranks.clone(),
                     ..*party
                 });
@@ -173,13 +173,13 @@ impl<'a> Mismatch<'a> {
             true => String::new(),
             false => format!(" at {}", self.others.join(", ")),
         };
-        let parties: Vec<_> = self.parties.iter().map(Party::text).collect();
+        let parties: Vec<_> = self.parties.iter().map(CallRanks::text).collect();
         let parties = parties.join("; ");
         format!("{number} {function}{CALL}{call}{others}{DIFFER}{parties}{stop}")
     }
 }
 
-impl<'a> Party<'a> {
+impl<'a> CallRanks<'a> {
     /// Parses the party at the beginning of a text. Returns the text behind it, too.
     fn parse(text: &'a str) -> Option<(Self, &'a str)> {
         text.match_indices(" at ").find_map(|(at, word)| {

@@ -6,8 +6,8 @@ use super::*;
 use crate::serve;
 
 /// A site that accepts seven actions, and the list of the actions that were requested.
-fn site() -> (Site, Arc<Mutex<Vec<Deed>>>) {
-    let done = Arc::<Mutex<Vec<Deed>>>::default();
+fn site() -> (Site, Arc<Mutex<Vec<PageAction>>>) {
+    let done = Arc::<Mutex<Vec<PageAction>>>::default();
     let deeds = Arc::clone(&done);
     let gate = Gate::draw().unwrap();
     let site = Site::new(gate, Arc::new(News::new()), move |deed| {
@@ -60,15 +60,15 @@ fn only_a_browser_with_the_cookie_is_served() {
     let replayed = ask(&site, &format!("GET {path}"), "", "");
     assert!(replayed.starts_with("HTTP/1.1 403 "), "{replayed}");
     assert!(!replayed.contains("Set-Cookie"), "{replayed}");
-    let line = Deed::Line("bt".to_owned());
+    let line = PageAction::Line("bt".to_owned());
     let next = site.gate.path();
     assert_ne!(next, path);
     let expect = [
-        Deed::Enter { next },
+        PageAction::Enter { next },
         line,
-        Deed::Complete("bt".to_owned()),
-        Deed::Interrupt,
-        Deed::Suspend,
+        PageAction::Complete("bt".to_owned()),
+        PageAction::Interrupt,
+        PageAction::Suspend,
     ];
     assert_eq!(*done.lock().unwrap(), expect);
 }

@@ -27,8 +27,8 @@ use crate::cli::LookArgs;
 use crate::sink::{Sink, complain};
 use crate::user_state;
 use line_history::LineHistory;
-pub(super) use state::Asked;
 use state::FullState;
+pub(super) use state::LineRequest;
 
 /// Minimum interval between two frames: more than thirty a second are not perceived.
 const FRAME: Duration = Duration::from_millis(33);
@@ -61,7 +61,7 @@ pub(super) struct Full {
 pub(super) struct Shared {
     pub(super) controls: Sender<Control>,
     pub(super) wake: Wake,
-    pub(super) prompt: Sender<Asked>,
+    pub(super) prompt: Sender<LineRequest>,
     /// Passes an unfinished input line on to the prompt.
     pub(super) keep_typed: Box<dyn Fn(&str) + Send>,
 }
@@ -130,7 +130,7 @@ impl Full {
     }
 
     /// Enters the screen from the prompt, with its unfinished input line.
-    pub(super) fn enter(&self, asked: Asked, typed: String) {
+    pub(super) fn enter(&self, asked: LineRequest, typed: String) {
         let mut state = self.lock();
         state.on = true;
         state.asked = Some(asked);
@@ -140,7 +140,7 @@ impl Full {
     }
 
     /// Requests a line on the screen. Returns the request if the prompt has to handle it.
-    pub(super) fn ask(&self, asked: Asked) -> Option<Asked> {
+    pub(super) fn ask(&self, asked: LineRequest) -> Option<LineRequest> {
         let mut state = self.lock();
         if !state.on && !state.holds {
             return Some(asked);
@@ -152,7 +152,7 @@ impl Full {
     }
 
     /// Changes the prompt of the requested line.
-    pub(super) fn retell(&self, prompt: &str) {
+    pub(super) fn set_prompt(&self, prompt: &str) {
         if let Some((said, _)) = &mut self.lock().asked {
             prompt.clone_into(said);
         }
@@ -340,7 +340,7 @@ impl Full {
                 None => {}
             }
             self.take_pokes();
-            while let Some(deed) = debugger.poll_deed() {
+            while let Some(deed) = debugger.poll_action() {
                 self.carry_out(deed, &mut terminal, debugger, shared)?;
             }
             kept.keep(&debugger.take_typed());

@@ -128,7 +128,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
     let has_begun = match held {
         Some(held) => held.attach(&mut shell),
         // Other failures can be corrected by the user, and `run` tries again.
-        None => shell.start(programs) || (is_person && !shell.is_programless()),
+        None => shell.start(programs) || (is_person && !shell.has_no_program()),
     };
     let ending = match (has_begun, batch) {
         (false, _) => shell.failed_start(),

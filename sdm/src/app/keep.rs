@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use sdm_keep::{About, KeeperOptions, KeeperState, Left, Name};
+use sdm_keep::{About, KeeperOptions, KeeperState, Name, ReturnReason};
 use sdm_shell::exit_codes::NOT_STARTED;
 use sdm_system::programs;
 use sdm_text::record;
@@ -204,14 +204,14 @@ fn lend(name: &Name) -> u8 {
     let left = sdm_keep::resume(name);
     let name = name.as_str();
     match left {
-        Ok(Left::Ended(code)) => u8::try_from(code).unwrap_or(u8::MAX),
-        Ok(Left::Detached) => {
+        Ok(ReturnReason::Ended(code)) => u8::try_from(code).unwrap_or(u8::MAX),
+        Ok(ReturnReason::Detached) => {
             complain(format_args!(
                 "\nsdm: session {name} keeps running; `sdm resume {name}` reattaches to it"
             ));
             0
         }
-        Ok(Left::Taken) => {
+        Ok(ReturnReason::Taken) => {
             complain(format_args!(
                 "\nsdm: session {name} was resumed at another terminal"
             ));

@@ -17,7 +17,7 @@ use rustyline::{
     Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Context, Editor, Event,
     EventContext, EventHandler, ExternalPrinter, Helper, RepeatCount,
 };
-use sdm_shell::commands::{self, Wanted};
+use sdm_shell::commands::{self, CompletionKind};
 use sdm_shell::{Control, LineSource, ScriptLine};
 use sdm_text::{beginning, columns, printable};
 use sdm_view::escape::shown;
@@ -132,7 +132,9 @@ impl LineSource for Prompt {
     fn request(&mut self, prompt: &str, question: bool) {
         let asked = self.queue.full.ask((shown(prompt), question));
         match asked {
-            Some((prompt, _)) if self.waits.load(Ordering::SeqCst) => self.queue.retell(&prompt),
+            Some((prompt, _)) if self.waits.load(Ordering::SeqCst) => {
+                self.queue.set_prompt(&prompt)
+            }
             Some(asked) => {
                 self.waits.store(true, Ordering::SeqCst);
                 // The thread ends only with the process.
@@ -142,10 +144,10 @@ impl LineSource for Prompt {
         }
     }
 
-    fn retell(&mut self, prompt: &str) {
+    fn set_prompt(&mut self, prompt: &str) {
         let prompt = shown(prompt);
-        self.queue.full.retell(&prompt);
-        self.queue.retell(&prompt);
+        self.queue.full.set_prompt(&prompt);
+        self.queue.set_prompt(&prompt);
     }
 }
 
@@ -278,7 +280,7 @@ impl Completer for Words {
         context: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let typed = &line[..at];
-        if let Wanted::File(_) = commands::completions(typed, &[]) {
+        if let CompletionKind::File(_) = commands::completions(typed, &[]) {
             let (from, files) = self.files.complete(line, at, context)?;
             let files = files
                 .into_iter()

@@ -97,7 +97,7 @@ impl Queue {
     }
 
     /// Sets the text of the prompt, also for a line that is being edited.
-    pub(super) fn retell(&self, prompt: &str) {
+    pub(super) fn set_prompt(&self, prompt: &str) {
         let mut waiting = self.lock();
         prompt.clone_into(&mut waiting.prompt);
         waiting.stale = true;
@@ -174,11 +174,11 @@ mod tests {
         queue.say("before");
         queue.set_reading(true);
         assert!(queue.offer("text\n"));
-        queue.retell("now");
+        queue.set_prompt("now");
         queue.print_with(&mut Printed(to.clone(), 1));
         assert_eq!(printed.recv().unwrap(), "text\n");
         assert!(!queue.lock().stale);
-        queue.retell("later");
+        queue.set_prompt("later");
         queue.print_with(&mut Printed(to, 1));
         assert_eq!(printed.recv().unwrap(), NOTHING);
         assert_eq!(queue.lock().prompt, "later");

@@ -21,7 +21,7 @@ use sdm_system::{files, programs};
 use sdm_view::escape::shown;
 use sdm_view::item::View;
 use sdm_view::render::Names;
-use sdm_web::{Deed, Gate, News, Site, WebView};
+use sdm_web::{Gate, News, PageAction, Site, WebView};
 
 use super::opener::Refused;
 use super::queue::Queue;
@@ -135,7 +135,7 @@ impl Web {
         let completions = Arc::<AtomicUsize>::default();
         let deeds = Mutex::new(move |deed| {
             let control = match deed {
-                Deed::Line(text) => {
+                PageAction::Line(text) => {
                     if waiting.fetch_add(1, Ordering::SeqCst) >= LINES_MAX {
                         return false;
                     }
@@ -148,13 +148,13 @@ impl Web {
                     let origin = String::new();
                     Some(Control::Line(ScriptLine { text, origin }))
                 }
-                Deed::Complete(typed) => {
+                PageAction::Complete(typed) => {
                     let session = (controls.clone(), Arc::clone(&wake));
                     return complete(typed, session, &news, &completions);
                 }
-                Deed::Interrupt => Some(Control::Interrupt),
-                Deed::Suspend => Some(Control::Suspend),
-                Deed::Enter { next } => {
+                PageAction::Interrupt => Some(Control::Interrupt),
+                PageAction::Suspend => Some(Control::Suspend),
+                PageAction::Enter { next } => {
                     browser.take();
                     let address = place.address(&next);
                     let line = format!("[web] address for another browser: {address}");
@@ -167,7 +167,7 @@ impl Web {
                     None
                 }
                 // A page that begins to listen only needs the state of the session, which the wake-up brings.
-                Deed::Listen => None,
+                PageAction::Listen => None,
             };
             // The receiver is gone once the session is over.
             let _ = control.map(|control| controls.send(control));
@@ -388,10 +388,10 @@ impl LineSource for WebLines {
         }
     }
 
-    fn retell(&mut self, prompt: &str) {
+    fn set_prompt(&mut self, prompt: &str) {
         self.news.ask(prompt, self.is_question);
         if let Some(source) = &mut self.prompt {
-            source.retell(prompt);
+            source.set_prompt(prompt);
         }
     }
 }

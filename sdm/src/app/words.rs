@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Sender, channel};
 
 use rustyline::completion::FilenameCompleter;
-use sdm_shell::commands::{self, Wanted};
+use sdm_shell::commands::{self, CompletionKind};
 use sdm_shell::{COMPLETE_WAIT, Control};
 
 use super::wake::Wake;
@@ -15,7 +15,7 @@ pub(super) fn find(
     controls: &Sender<Control>,
     wake: &Wake,
 ) -> Option<(usize, Vec<String>)> {
-    if let Wanted::File(_) = commands::completions(typed, &[]) {
+    if let CompletionKind::File(_) = commands::completions(typed, &[]) {
         let files = FilenameCompleter::new().complete_path(typed, typed.len());
         let (from, files) = files.ok()?;
         let words = files.into_iter().map(|pair| pair.replacement).collect();

@@ -109,11 +109,11 @@ fn first(set: &str) -> Option<u64> {
 struct JobTarget {
     /// The cluster of the job.
     definition: Definition,
-    what: Way,
+    what: TargetKind,
 }
 
 /// The kinds of target of a job.
-enum Way {
+enum TargetKind {
     /// A word that `sdm attach` accepts on the cluster's host.
     Word(String),
     /// Process ids on the cluster's host, or that of the launcher.
@@ -141,10 +141,12 @@ pub(super) fn find(
         return Ok(());
     };
     let words = match (&found.what, &found.definition.host) {
-        (Way::Session(words), None) => return become_program(&words[0], &words[1..]),
-        (Way::Session(words), Some(_)) => words.clone(),
-        (Way::Word(word), Some(_)) => there(&found.definition, &[word], &text, args)?,
-        (Way::Pids(pids), Some(_)) => there(&found.definition, &["--pids", pids], &text, args)?,
+        (TargetKind::Session(words), None) => return become_program(&words[0], &words[1..]),
+        (TargetKind::Session(words), Some(_)) => words.clone(),
+        (TargetKind::Word(word), Some(_)) => there(&found.definition, &[word], &text, args)?,
+        (TargetKind::Pids(pids), Some(_)) => {
+            there(&found.definition, &["--pids", pids], &text, args)?
+        }
         (way, None) => return choose(target, way, text),
     };
     let host = found.definition.host.clone().unwrap_or_default();
@@ -177,20 +179,20 @@ pub(crate) fn find_here(target: &mut TargetArgs) -> Result<(), ClusterError> {
 }
 
 /// Replaces the target by a job of this host.
-fn choose(target: &mut TargetArgs, way: &Way, text: String) -> Result<(), ClusterError> {
+fn choose(target: &mut TargetArgs, way: &TargetKind, text: String) -> Result<(), ClusterError> {
     target.choose(here(way).ok_or(ClusterError::NoProcesses(text))?);
     Ok(())
 }
 
 /// The target for processes on this host. None if a session debugs them, or if the word names no target.
-fn here(what: &Way) -> Option<Target> {
+fn here(what: &TargetKind) -> Option<Target> {
     match what {
-        Way::Word(word) => word.parse().ok(),
-        Way::Pids(pids) => {
+        TargetKind::Word(word) => word.parse().ok(),
+        TargetKind::Pids(pids) => {
             let pids: Result<Vec<i32>, _> = pids.split(',').map(str::parse).collect();
             pids.ok().map(Target::Pids)
         }
-        Way::Session(_) => None,
+        TargetKind::Session(_) => None,
     }
 }
 
@@ -220,7 +222,9 @@ pub(crate) fn locate(text: &str) -> Option<Located> {
     let place = job_target(text, false).and_then(|found| {
         let found = found.ok_or_else(none)?;
         match (found.what, &cluster.host) {
-            (Way::Word(word) | Way::Pids(word), Some(_)) => Ok(LocatedPlace::There(word)),
+            (TargetKind::Word(word) | TargetKind::Pids(word), Some(_)) => {
+                Ok(LocatedPlace::There(word))
+            }
             (what, _) => here(&what).map(LocatedPlace::Here).ok_or_else(none),
         }
     });
@@ -317,15 +321,17 @@ fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, Clus
     }
     if let Some(session) = known(id::DEBUG_SESSION) {
         return match comes_to_stay {
-            true => target(Way::Session(session_command(&chosen, definition, session))),
+            true => target(TargetKind::Session(session_command(
+                &chosen, definition, session,
+            ))),
             false => Err(ClusterError::InSession(job_name())),
         };
     }
     if let Some(starter) = known(id::STARTER_PID).filter(|pid| *pid != "0") {
-        return target(Way::Pids(starter.to_owned()));
+        return target(TargetKind::Pids(starter.to_owned()));
     }
     if definition.rm_type == "slurm" {
-        return target(Way::Word(format!("slurm:{}", chosen.job)));
+        return target(TargetKind::Word(format!("slurm:{}", chosen.job)));
     }
     let looks = vec![of_job(&chosen)];
     let is_fresh = false;
@@ -339,7 +345,7 @@ fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, Clus
     let pids: Vec<&str> = processes.filter_map(|it| it.get(id::PROCESS_PID)).collect();
     match pids.is_empty() {
         true => Err(ClusterError::NoProcesses(text.to_owned())),
-        false => target(Way::Pids(pids.join(","))),
+        false => target(TargetKind::Pids(pids.join(","))),
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use sdm_core::frame::WIRE_VERSION;
-use sdm_doctor::{Check, Finding, Told};
+use sdm_doctor::{Check, Finding, ReportLine};
 use sdm_hosts::job::is_this_host;
 use sdm_system::{files, own_program, programs};
 use sdm_text::printable;
@@ -139,11 +139,11 @@ fn answer(heard: &Receiver<String>) -> HostFindings {
         let Ok(line) = heard.recv_timeout(left) else {
             return answer;
         };
-        match Told::of_line(&line) {
-            Some(Told::Version { version, wire }) => answer.version = Some((version, wire)),
-            Some(Told::Listens(address)) => answer.addresses.push(address),
-            Some(Told::Found(finding)) => answer.findings.push(finding),
-            Some(Told::End) => {
+        match ReportLine::of_line(&line) {
+            Some(ReportLine::Version { version, wire }) => answer.version = Some((version, wire)),
+            Some(ReportLine::Listens(address)) => answer.addresses.push(address),
+            Some(ReportLine::Found(finding)) => answer.findings.push(finding),
+            Some(ReportLine::End) => {
                 answer.whole = true;
                 return answer;
             }

@@ -28,7 +28,7 @@ struct PmixJob {
 
 /// The description of a job in the answer to [`JOBS`].
 #[derive(Debug, Default, PartialEq)]
-struct Told {
+struct JobDescription {
     command: Option<String>,
     /// True for a tool: the server has started none of its processes.
     is_tool: bool,
@@ -116,11 +116,13 @@ fn jobs(server: &Rendezvous) -> Result<Vec<PmixJob>, ToolError> {
 }
 
 /// Splits an answer into descriptions by namespace.
-fn told(lines: &[Line]) -> BTreeMap<String, Told> {
-    let mut all = Vec::<(String, Told)>::new();
+fn told(lines: &[Line]) -> BTreeMap<String, JobDescription> {
+    let mut all = Vec::<(String, JobDescription)>::new();
     for line in lines {
         match (&*line.key, &line.value) {
-            ("pmix.nspace", Datum::Text(name)) => all.push((name.clone(), Told::default())),
+            ("pmix.nspace", Datum::Text(name)) => {
+                all.push((name.clone(), JobDescription::default()))
+            }
             (key, value) => {
                 if let Some((_, job)) = all.last_mut() {
                     job.take(key, value);
@@ -131,7 +133,7 @@ fn told(lines: &[Line]) -> BTreeMap<String, Told> {
     all.into_iter().collect()
 }
 
-impl Told {
+impl JobDescription {
     fn take(&mut self, key: &str, value: &Datum) {
         match (key, value) {
             ("pmix.cmd.line", Datum::Text(command)) => self.command = Some(command.clone()),
@@ -161,11 +163,11 @@ mod tests {
             line("pmix.nspace", text("p@2")),
             line("pmix.lrank", Datum::Unsigned(65535)),
         ];
-        let job = Told {
+        let job = JobDescription {
             command: Some("sh -c x".to_owned()),
             is_tool: false,
         };
-        let tool = Told {
+        let tool = JobDescription {
             command: None,
             is_tool: true,
         };

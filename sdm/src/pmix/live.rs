@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::control::OWN;
 use super::error::ToolError;
-use super::session::{Heard, Session};
+use super::session::{PmixInput, Session};
 use super::words::among;
 use super::{query, show};
 use crate::cli::{PmixIoArgs, PmixSpawnArgs};
@@ -120,7 +120,7 @@ pub(super) fn events(
             None => (session.next(None)?, false),
         };
         match heard {
-            Some(Heard::Tool(FromTool::Event { status, lines, .. })) => {
+            Some(PmixInput::Tool(FromTool::Event { status, lines, .. })) => {
                 let event = Event::of(status, lines);
                 let ended = event.ends().map(ToOwned::to_owned);
                 // Tools come and go under one name, and their ends are not shown.
@@ -142,7 +142,7 @@ pub(super) fn events(
                     return Ok(());
                 }
             }
-            Some(Heard::Ended) | None => return Err(ToolError::Ended(session.last_words())),
+            Some(PmixInput::Ended) | None => return Err(ToolError::Ended(session.last_words())),
             Some(_) => {}
         }
     }
@@ -288,7 +288,7 @@ fn relay(
     }
     loop {
         match session.next(None)? {
-            Some(Heard::Tool(FromTool::Event { status, lines, .. })) => {
+            Some(PmixInput::Tool(FromTool::Event { status, lines, .. })) => {
                 let event = Event::of(status, lines);
                 if event.ends() == Some(&*of.namespace) {
                     show_rest(session, of, is_json)?;
@@ -297,15 +297,15 @@ fn relay(
                     return Err(ToolError::Ended("; the PMIx server has ended".to_owned()));
                 }
             }
-            Some(Heard::Input(bytes)) => {
+            Some(PmixInput::Input(bytes)) => {
                 let to = JobPart {
                     rank: if of.rank == RANK_ALL { 0 } else { of.rank },
                     ..of.clone()
                 };
                 session.tell(ToolRequest::Push { to, bytes });
             }
-            Some(Heard::Ended) | None => return Err(ToolError::Ended(session.last_words())),
-            Some(Heard::Tool(told)) => show(&told, of, is_json)?,
+            Some(PmixInput::Ended) | None => return Err(ToolError::Ended(session.last_words())),
+            Some(PmixInput::Tool(told)) => show(&told, of, is_json)?,
         }
     }
 }
@@ -316,7 +316,7 @@ fn show_rest(session: &mut Session, of: &JobPart, is_json: bool) -> Result<(), T
     let heard = session.take_waiting();
     query::namespaces(session)?;
     for heard in heard.into_iter().chain(session.take_waiting()) {
-        if let Heard::Tool(told) = heard {
+        if let PmixInput::Tool(told) = heard {
             show(&told, of, is_json)?;
         }
     }
@@ -353,12 +353,12 @@ fn put(of: &JobPart, channel: u16, bytes: &[u8], is_json: bool) -> Result<(), To
 }
 
 /// Reads standard input until its end, for the job.
-fn read_input(to: &Sender<Heard>) {
+fn read_input(to: &Sender<PmixInput>) {
     let mut input = std::io::stdin().lock();
     let mut bytes = vec![0; INPUT_BYTES_MAX];
     loop {
         let count = input.read(&mut bytes).unwrap_or(0);
-        let is_read = to.send(Heard::Input(bytes[..count].to_vec())).is_ok();
+        let is_read = to.send(PmixInput::Input(bytes[..count].to_vec())).is_ok();
         if count == 0 || !is_read {
             return;
         }

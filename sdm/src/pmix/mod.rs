@@ -13,7 +13,7 @@ mod show;
 mod words;
 
 use sdm_foreign::tool_protocol::ToolRequest;
-use sdm_hosts::pmix::{Wanted, choose};
+use sdm_hosts::pmix::{ServerChoice, choose};
 use sdm_shell::exit_codes::NOT_STARTED;
 
 use crate::cli::{PmixArgs, PmixChannel, PmixServerArgs, PmixVerb};
@@ -34,7 +34,7 @@ pub(crate) fn carry_out(args: &PmixArgs) -> u8 {
 
 fn verb(args: &PmixArgs) -> Result<u8, ToolError> {
     let wanted = wanted(&args.server);
-    if matches!(args.verb, PmixVerb::List) && wanted == Wanted::Any {
+    if matches!(args.verb, PmixVerb::List) && wanted == ServerChoice::Any {
         return list::list(&sdm_hosts::pmix::servers().0, args.json);
     }
     let server = choose(&wanted)?;
@@ -73,18 +73,18 @@ fn verb(args: &PmixArgs) -> Result<u8, ToolError> {
     Ok(0)
 }
 
-fn wanted(args: &PmixServerArgs) -> Wanted {
+fn wanted(args: &PmixServerArgs) -> ServerChoice {
     match args {
-        PmixServerArgs { pid: Some(pid), .. } => Wanted::Pid(*pid),
+        PmixServerArgs { pid: Some(pid), .. } => ServerChoice::Pid(*pid),
         PmixServerArgs {
             server: Some(name), ..
-        } => Wanted::Namespace(name.clone()),
+        } => ServerChoice::Namespace(name.clone()),
         PmixServerArgs {
             file: Some(file), ..
-        } => Wanted::File(file.clone()),
-        PmixServerArgs { uri: Some(uri), .. } => Wanted::Uri(uri.clone()),
-        PmixServerArgs { system: true, .. } => Wanted::System,
-        _ => Wanted::Any,
+        } => ServerChoice::File(file.clone()),
+        PmixServerArgs { uri: Some(uri), .. } => ServerChoice::Uri(uri.clone()),
+        PmixServerArgs { system: true, .. } => ServerChoice::System,
+        _ => ServerChoice::Any,
     }
 }
 

@@ -26,7 +26,7 @@ const END_WAIT: Duration = Duration::from_secs(5);
 const SAID_BYTES_MAX: usize = 4096;
 
 /// An input of a connection.
-pub(super) enum Heard {
+pub(super) enum PmixInput {
     /// A message from the tool.
     Tool(FromTool),
     /// Bytes from standard input; empty at end of file.
@@ -41,12 +41,12 @@ pub(super) struct Session {
     /// The pid of the server.
     server: i32,
     input: Option<ChildStdin>,
-    heard: Receiver<Heard>,
-    pub(super) sender: Sender<Heard>,
+    heard: Receiver<PmixInput>,
+    pub(super) sender: Sender<PmixInput>,
     said: Arc<Mutex<Vec<u8>>>,
     number: u32,
     /// Inputs that arrived during a wait for an answer.
-    waiting: VecDeque<Heard>,
+    waiting: VecDeque<PmixInput>,
     /// True if the server would end with the tool, so that the tool has to stay for now.
     is_starting: bool,
 }
@@ -84,18 +84,18 @@ impl Session {
         let version = TOOL_VERSION;
         session.send(&ToTool::Hello { version });
         let mut heard = session.next(Some(ANSWER_WAIT))?;
-        if let Some(Heard::Tool(FromTool::Starting)) = heard {
+        if let Some(PmixInput::Tool(FromTool::Starting)) = heard {
             session.is_starting = true;
             heard = session.next(Some(ANSWER_WAIT))?;
         }
         match heard {
             None if session.is_starting => Err(ToolError::Helper(PmixError::Starting)),
             None => Err(session.no_answer()),
-            Some(Heard::Tool(FromTool::Hello { version, .. })) if version == TOOL_VERSION => {
+            Some(PmixInput::Tool(FromTool::Hello { version, .. })) if version == TOOL_VERSION => {
                 session.is_starting = false;
                 Ok(session)
             }
-            Some(Heard::Tool(FromTool::Failed { text })) => {
+            Some(PmixInput::Tool(FromTool::Failed { text })) => {
                 Err(ToolError::Failed(printable(text.as_bytes())))
             }
             _ => Err(ToolError::Ended(session.last_words())),
@@ -128,13 +128,13 @@ impl Session {
                 .heard
                 .recv_timeout(deadline - Instant::now().min(deadline))
             {
-                Ok(Heard::Tool(FromTool::Part { number, lines })) if number == asked => {
+                Ok(PmixInput::Tool(FromTool::Part { number, lines })) if number == asked => {
                     found.extend(lines);
                 }
-                Ok(Heard::Tool(FromTool::Done { number, status })) if number == asked => {
+                Ok(PmixInput::Tool(FromTool::Done { number, status })) if number == asked => {
                     return Ok((status, found));
                 }
-                Ok(Heard::Ended) | Err(RecvTimeoutError::Disconnected) => {
+                Ok(PmixInput::Ended) | Err(RecvTimeoutError::Disconnected) => {
                     return Err(ToolError::Ended(self.last_words()));
                 }
                 Ok(other) => self.waiting.push_back(other),
@@ -155,7 +155,7 @@ impl Session {
     }
 
     /// The next input. None on time-out; without a time limit, None once the server's process has ended.
-    pub(super) fn next(&mut self, wait: Option<Duration>) -> Result<Option<Heard>, ToolError> {
+    pub(super) fn next(&mut self, wait: Option<Duration>) -> Result<Option<PmixInput>, ToolError> {
         if let Some(heard) = self.waiting.pop_front() {
             return Ok(Some(heard));
         }
@@ -170,7 +170,7 @@ impl Session {
 
     /// The next input. None once the server's process has ended, which a PMIx library does not always
     /// report.
-    fn next_of_a_living_server(&self) -> Option<Heard> {
+    fn next_of_a_living_server(&self) -> Option<PmixInput> {
         loop {
             match self.heard.recv_timeout(LOOK_EVERY) {
                 Ok(heard) => return Some(heard),
@@ -186,7 +186,7 @@ impl Session {
     }
 
     /// Takes the inputs that arrived before an answer.
-    pub(super) fn take_waiting(&mut self) -> VecDeque<Heard> {
+    pub(super) fn take_waiting(&mut self) -> VecDeque<PmixInput> {
         std::mem::take(&mut self.waiting)
     }
 
@@ -227,7 +227,7 @@ impl Drop for Session {
                 .heard
                 .recv_timeout(deadline - Instant::now().min(deadline))
             {
-                Ok(Heard::Ended) | Err(_) => break,
+                Ok(PmixInput::Ended) | Err(_) => break,
                 Ok(_) => {}
             }
         }
@@ -237,7 +237,7 @@ impl Drop for Session {
     }
 }
 
-fn read(mut output: impl Read, sender: &Sender<Heard>) {
+fn read(mut output: impl Read, sender: &Sender<PmixInput>) {
     let mut frames = Frames::default();
     let mut bytes = vec![0; 64 << 10];
     'all: while let Ok(count @ 1..) = output.read(&mut bytes) {
@@ -245,7 +245,7 @@ fn read(mut output: impl Read, sender: &Sender<Heard>) {
         loop {
             match frames.take::<FromTool>() {
                 Ok(Some(message)) => {
-                    if sender.send(Heard::Tool(message)).is_err() {
+                    if sender.send(PmixInput::Tool(message)).is_err() {
                         return;
                     }
                 }
@@ -254,5 +254,5 @@ fn read(mut output: impl Read, sender: &Sender<Heard>) {
             }
         }
     }
-    let _ = sender.send(Heard::Ended);
+    let _ = sender.send(PmixInput::Ended);
 }

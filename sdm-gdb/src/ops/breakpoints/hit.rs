@@ -17,7 +17,7 @@ use crate::guards::NewBreakpoints;
 use crate::ops::evaluate::{is_known, truth};
 use crate::ops::pointers;
 use crate::ops::values::evaluated;
-use crate::state::breakpoints::{Met, Owner};
+use crate::state::breakpoints::{BreakpointHit, Owner};
 
 /// In a gdb of several tasks, makes a new breakpoint stop its task unconditionally, because the driver evaluates the
 /// condition. gdb has accepted the condition before.
@@ -97,9 +97,13 @@ fn is_judged_here(gdb: &Gdb, number: u32) -> bool {
 /// The owners of the breakpoints at one place that make the task stop, the front-end's first. `named` is the owner of
 /// the breakpoint that gdb has reported. All hits are counted. `None` in the result is a breakpoint that was set at
 /// gdb's console.
-pub(crate) async fn wanting(gdb: &Gdb, named: Option<Owner>, met: &[Met]) -> Vec<Option<Owner>> {
-    let is_named = |it: &&Met| it.owner == named;
-    let unnamed = Met {
+pub(crate) async fn wanting(
+    gdb: &Gdb,
+    named: Option<Owner>,
+    met: &[BreakpointHit],
+) -> Vec<Option<Owner>> {
+    let is_named = |it: &&BreakpointHit| it.owner == named;
+    let unnamed = BreakpointHit {
         number: 0,
         owner: named,
         is_passed: false,
@@ -126,7 +130,7 @@ pub(crate) async fn wanting(gdb: &Gdb, named: Option<Owner>, met: &[Met]) -> Vec
 }
 
 /// False if the task that hit this breakpoint of the front-end is to continue.
-async fn counts(gdb: &Gdb, number: u32, met: &Met) -> bool {
+async fn counts(gdb: &Gdb, number: u32, met: &BreakpointHit) -> bool {
     let condition = {
         let state = gdb.get();
         let spec = state.breakpoints.spec(number);
@@ -169,7 +173,7 @@ async fn counts(gdb: &Gdb, number: u32, met: &Met) -> bool {
 }
 
 /// Has gdb ignore `owed` more hits, because it has ignored hits whose condition it could not evaluate.
-async fn pass_owed(gdb: &Gdb, met: &Met, owed: u64) {
+async fn pass_owed(gdb: &Gdb, met: &BreakpointHit, owed: u64) {
     if owed > 0 {
         // If this fails, fewer hits are passed.
         let _ = make::set_ignore(gdb, met.number, met.ignore + owed).await;

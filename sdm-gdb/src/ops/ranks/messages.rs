@@ -8,7 +8,7 @@ use sdm_debug::Failure;
 use sdm_debug::probe::{ArgumentRole, CallArgument};
 use sdm_inspect::memory::Memory;
 use sdm_inspect::mpi::{
-    Communicator, Members, Message, Mpich, OpenMpi, OwnObjects, arrived_of_collectives,
+    Communicator, Members, Message, Mpich, OpenMpi, PredefinedObjects, arrived_of_collectives,
 };
 use sdm_mpi::symbols::OPEN_MPI_COMMUNICATORS;
 use sdm_mpi::{is_of_neighbors, mpi_name, needs_all, only_receives, sends_from_root, takes_parts};
@@ -18,7 +18,7 @@ use super::{Place, argument, of_process, symbol, text_of, with_mpich, with_text}
 /// The MPI library of a process, with what its reader needs.
 enum Library {
     /// Its predefined objects, and the address of its list of communicators; `None` if it is not known.
-    OpenMpi(OwnObjects, Option<u64>),
+    OpenMpi(PredefinedObjects, Option<u64>),
     Mpich(Vec<Range<u64>>),
 }
 

@@ -21,7 +21,7 @@ pub(super) fn reason_without_word(kind: Option<RunKind>) -> StopReason {
 /// The reason of a stop at which gdb has removed watchpoints without a value: their variables are optimized out.
 pub(super) fn removed_watches(gdb: &Gdb) -> StopReason {
     let state = gdb.get();
-    let removed = state.breakpoints.met_watches();
+    let removed = state.breakpoints.hit_watches();
     let named = removed.map(|spec| format!("{} ({})", spec.number, spec.expression));
     let named: Vec<String> = named.collect();
     let text = match &named[..] {

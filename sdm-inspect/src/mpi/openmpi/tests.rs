@@ -32,7 +32,7 @@ pub(super) const HALF: u64 = 0x300_0000;
 const ALONE: u64 = 0x600_0000;
 const REQUEST: u64 = 0x400_0000;
 const EMPTY: u64 = 0x800_0000;
-pub(super) const OBJECTS: OwnObjects = OwnObjects {
+pub(super) const OBJECTS: PredefinedObjects = PredefinedObjects {
     world: WORLD,
     alone: ALONE,
     empty: Some(EMPTY),
@@ -161,7 +161,7 @@ fn layout_is_refused_without_the_process_list() {
     assert!(OpenMpi::learn(&memory, OBJECTS).is_none());
     // In a job of few ranks nothing is learned without the empty group.
     let memory = few(3, 1);
-    let objects = OwnObjects {
+    let objects = PredefinedObjects {
         empty: None,
         ..OBJECTS
     };

@@ -5,7 +5,7 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use super::{PLAIN, board, debugger, keys, line, set};
-use crate::debug::{Debugger, Deed, Panel};
+use crate::debug::{Debugger, Panel, ScreenAction};
 use crate::{Bindings, Palette, Style, snapshot};
 
 const LINEAR: Style = Style {
@@ -13,18 +13,18 @@ const LINEAR: Style = Style {
     ..PLAIN
 };
 
-fn used(debugger: &mut Debugger, kind: MouseEventKind, column: u16, row: u16) -> Vec<Deed> {
+fn used(debugger: &mut Debugger, kind: MouseEventKind, column: u16, row: u16) -> Vec<ScreenAction> {
     debugger.handle_mouse(MouseEvent {
         kind,
         column,
         row,
         modifiers: KeyModifiers::NONE,
     });
-    std::iter::from_fn(|| debugger.poll_deed()).collect()
+    std::iter::from_fn(|| debugger.poll_action()).collect()
 }
 
 /// Clicks a number of columns before the first occurrence of a text.
-fn click(debugger: &mut Debugger, wanted: &str, before: usize) -> Vec<Deed> {
+fn click(debugger: &mut Debugger, wanted: &str, before: usize) -> Vec<ScreenAction> {
     let text = snapshot::drawn(|frame| debugger.draw(frame), 80, 24);
     let row = text.lines().position(|line| line.contains(wanted));
     let row = row.unwrap_or_else(|| panic!("no {wanted} in\n{text}"));

@@ -221,7 +221,7 @@ impl Breaks {
 
     /// Raises the hit counts of these tasks to this number, also for hits that did not stop. A lower number changes
     /// nothing, because a gdb that has replaced another one has counted fewer hits.
-    pub(crate) fn crossed(&mut self, number: u32, tasks: &IdSet, times: u64) {
+    pub(crate) fn raise_hits(&mut self, number: u32, tasks: &IdSet, times: u64) {
         let Some(row) = self.find(number) else {
             return;
         };
@@ -294,9 +294,9 @@ mod tests {
         breaks.add(1, point, "0-3".parse().unwrap());
         breaks.hit(1, &"0-3".parse().unwrap());
         breaks.hit(1, &"3".parse().unwrap());
-        breaks.crossed(1, &"0-1".parse().unwrap(), 100);
-        breaks.crossed(1, &"2-3".parse().unwrap(), 1);
-        breaks.crossed(1, &"0-1".parse().unwrap(), 100);
+        breaks.raise_hits(1, &"0-1".parse().unwrap(), 100);
+        breaks.raise_hits(1, &"2-3".parse().unwrap(), 1);
+        breaks.raise_hits(1, &"0-1".parse().unwrap(), 100);
         let text: Vec<_> = breaks.rows()[0]
             .hits
             .iter()

@@ -84,7 +84,7 @@ struct Nobody;
 impl LineSource for Nobody {
     fn request(&mut self, _prompt: &str, _question: bool) {}
 
-    fn retell(&mut self, _prompt: &str) {}
+    fn set_prompt(&mut self, _prompt: &str) {}
 }
 
 #[test]

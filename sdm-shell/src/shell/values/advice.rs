@@ -71,7 +71,7 @@ pub(super) async fn not_compared(
         said,
         (tasks, expression),
         parts,
-        WantedParts::Target,
+        ValueParts::Target,
     )
     .await;
     if is_unsure && part.is_none() {
@@ -101,7 +101,7 @@ async fn numbers_in(
         said,
         (tasks, expression),
         parts,
-        WantedParts::Numbers,
+        ValueParts::Numbers,
     )
     .await
 }
@@ -113,7 +113,7 @@ pub(super) fn is_owned_array(text: &str) -> bool {
 
 /// The parts of a value that are looked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum WantedParts {
+enum ValueParts {
     /// Parts with numbers.
     Numbers,
     /// The targets of pointers: numbers, or else a structure.
@@ -126,11 +126,11 @@ async fn tried(
     said: &Invocation<'_>,
     (tasks, expression): (&IdSet, &str),
     parts: Vec<NumericPart>,
-    wanted: WantedParts,
+    wanted: ValueParts,
 ) -> Option<String> {
     let one = tasks.first().map(IdSet::single)?;
     let is_wanted = |part: &NumericPart| match part {
-        NumericPart::Numbers(path) => wanted == WantedParts::Numbers && !path.is_empty(),
+        NumericPart::Numbers(path) => wanted == ValueParts::Numbers && !path.is_empty(),
         NumericPart::Pointer(_) | NumericPart::Named(_) => true,
     };
     let mut structure = None;
@@ -148,7 +148,7 @@ async fn tried(
         if is_number || NumberArray::is_begun(&text) {
             return Some(format!("{named}{all}"));
         }
-        if wanted == WantedParts::Target && structure.is_none() {
+        if wanted == ValueParts::Target && structure.is_none() {
             let text = printed(session, said.line, &one, format!("output *{named}")).await;
             // gdb prints the type of a function in braces, and its address behind them.
             let is_structure = text.is_some_and(|text| text.trim_end().ends_with('}'));

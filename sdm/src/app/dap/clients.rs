@@ -37,7 +37,7 @@ const NAME_BYTES: usize = 16;
 /// An event from outside the session of `sdm dap`.
 pub(super) enum ClientEvent {
     /// An input for a client's adapter.
-    Said(u32, Said),
+    ClientInput(u32, ClientInput),
     /// A new client has connected.
     Came(Stream, Slot),
     /// A client has room for output again.
@@ -47,7 +47,7 @@ pub(super) enum ClientEvent {
 }
 
 /// An input for one client's adapter. Dropping it frees its slot in the queue.
-pub(super) struct Said {
+pub(super) struct ClientInput {
     pub(super) what: ToAdapter,
     pub(super) _slot: Slot,
 }
@@ -145,7 +145,10 @@ impl Mailbox {
 
     /// Sends an input for a client's adapter. Returns false if the receiver is gone.
     pub(super) fn say(&self, client: u32, what: ToAdapter, slot: Slot) -> bool {
-        self.send(ClientEvent::Said(client, Said { what, _slot: slot }))
+        self.send(ClientEvent::ClientInput(
+            client,
+            ClientInput { what, _slot: slot },
+        ))
     }
 }
 
@@ -157,7 +160,7 @@ pub(super) struct Client {
     pub(super) outlet: Outlet,
     hang_up: HangUp,
     /// Inputs that arrived while the client did not read its output. [`Slots`] limits their number.
-    pub(super) held: VecDeque<Said>,
+    pub(super) held: VecDeque<ClientInput>,
     pub(super) over: bool,
 }
 

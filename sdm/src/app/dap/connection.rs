@@ -12,7 +12,9 @@ use sdm_session::{DebugSession, SessionEvent, StartProgress};
 
 use super::super::opener::{Opener, Refused, refused};
 use super::super::wake::CurrentWake;
-use super::clients::{self, Client, ClientEvent, HangUp, Mailbox, RefusalReports, Said, ToAdapter};
+use super::clients::{
+    self, Client, ClientEvent, ClientInput, HangUp, Mailbox, RefusalReports, ToAdapter,
+};
 use super::console_machine::ConsoleMachine;
 use super::jobs;
 use super::outlet::Outlet;
@@ -130,7 +132,7 @@ impl<O: Opener> Connection<O> {
     /// Handles an event from outside the session.
     fn hear(&mut self, heard: ClientEvent) {
         match heard {
-            ClientEvent::Said(number, said) => {
+            ClientEvent::ClientInput(number, said) => {
                 let mut clients = self.clients.iter_mut();
                 if let Some(client) = clients.find(|client| client.number == number) {
                     client.held.push_back(said);
@@ -287,7 +289,7 @@ impl<O: Opener> Connection<O> {
             adapter.handle_progress(progress.phase, count, progress.note.as_deref());
             while let Ok(heard) = heard.try_recv() {
                 match heard {
-                    ClientEvent::Said(0, said) => editor.held.push_back(said),
+                    ClientEvent::ClientInput(0, said) => editor.held.push_back(said),
                     ClientEvent::Signal => editor.adapter.handle_terminated(),
                     // A session that is being opened has no other clients.
                     _ => {}
@@ -332,7 +334,7 @@ fn take_held(client: &mut Client, relay: Option<&Outlet>) {
         client.outlet.has_room() && relay.is_none_or(Outlet::has_room)
     };
     while has_room(client)
-        && let Some(Said { what, .. }) = client.held.pop_front()
+        && let Some(ClientInput { what, .. }) = client.held.pop_front()
     {
         let now = Instant::now();
         match what {

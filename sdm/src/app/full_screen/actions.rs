@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use nix::sys::signal::{Signal, raise};
-use sdm_screen::{Debugger, Deed, Terminal, TerminalError};
+use sdm_screen::{Debugger, ScreenAction, Terminal, TerminalError};
 use sdm_shell::{Control, ScriptLine};
 
 use super::super::words;
@@ -13,28 +13,28 @@ use super::{Full, Shared};
 impl Full {
     pub(super) fn carry_out(
         self: &Arc<Self>,
-        deed: Deed,
+        deed: ScreenAction,
         terminal: &mut Terminal,
         debugger: &mut Debugger,
         shared: &Shared,
     ) -> Result<(), TerminalError> {
         let control = match deed {
-            Deed::Line(text) => {
+            ScreenAction::Line(text) => {
                 self.lock().asked = None;
                 let origin = String::new();
                 Control::Line(ScriptLine { text, origin })
             }
-            Deed::Eof => {
+            ScreenAction::Eof => {
                 self.lock().asked = None;
                 Control::Eof
             }
-            Deed::Interrupt => Control::Interrupt,
-            Deed::Unwait => Control::Suspend,
-            Deed::Complete(typed) => {
+            ScreenAction::Interrupt => Control::Interrupt,
+            ScreenAction::Unwait => Control::Suspend,
+            ScreenAction::Complete(typed) => {
                 self.complete(typed, shared);
                 return Ok(());
             }
-            Deed::Suspend => {
+            ScreenAction::Suspend => {
                 terminal.suspend();
                 raise(Signal::SIGSTOP).map_err(std::io::Error::from)?;
                 terminal.resume()?;
@@ -42,13 +42,13 @@ impl Full {
                 self.measure();
                 return Ok(());
             }
-            Deed::Redraw => {
+            ScreenAction::Redraw => {
                 terminal.renew()?;
                 debugger.handle_resize();
                 return Ok(());
             }
-            Deed::Copy(text) => return terminal.copy(&text),
-            Deed::Leave(typed) => {
+            ScreenAction::Copy(text) => return terminal.copy(&text),
+            ScreenAction::Leave(typed) => {
                 (shared.keep_typed)(&typed);
                 self.lock().on = false;
                 return Ok(());

@@ -7,7 +7,7 @@ use sdm_view::overview::{Overview, Printed};
 use sdm_view::render::Names;
 
 /// A request for a line: the prompt's text, and true if the line answers a question.
-pub(in crate::app) type Asked = (String, bool);
+pub(in crate::app) type LineRequest = (String, bool);
 
 /// State shared with the thread that owns the terminal.
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub(super) struct FullState {
     pub(super) missed: String,
     pub(super) printed: VecDeque<Printed>,
     pub(super) status: Option<String>,
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<LineRequest>,
     /// The unfinished input line of the prompt, until the screen takes it over.
     pub(super) typed: Option<String>,
     pub(super) completions: Option<(usize, Vec<String>)>,
