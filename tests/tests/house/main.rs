@@ -11,6 +11,7 @@ mod errors;
 mod groups;
 mod limits;
 mod messages;
+mod names;
 mod new_files;
 mod newcomer;
 mod observations;

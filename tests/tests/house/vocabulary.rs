@@ -1,4 +1,4 @@
-//! `docs/vocabulary.tsv` has the words of the field and those of SDM. The glossary of ARCHITECTURE.md is made from it.
+//! `docs/vocabulary.tsv` has the words of names, of the field and of SDM. The glossary of ARCHITECTURE.md is made from it.
 //! The number of files with a vague word in their name, such as a pronoun or a participle, does not rise.
 
 use std::collections::BTreeSet;
@@ -10,6 +10,8 @@ use crate::sources::{self, root};
 const SOURCES: &[&str] = &[
     "DAP",
     "DWARF",
+    "English",
+    "GridRPC",
     "Linux",
     "MPI standard",
     "PMIx",
@@ -17,11 +19,13 @@ const SOURCES: &[&str] = &[
     "Rust",
     "SDM",
     "Slurm",
+    "computing",
     "gdb",
+    "valgrind",
 ];
 
-/// Words that do not describe the contents of a file.
-const VAGUE: &[&str] = &[
+/// Words that do not describe what has the name.
+pub(super) const VAGUE: &[&str] = &[
     "asked",
     "asking",
     "attendant",
@@ -54,13 +58,13 @@ const VAGUE_FILES_MAX: usize = 12;
 const MEANING_WORDS_MAX: usize = 30;
 
 /// A word, its meaning, and its source.
-struct Row {
-    word: String,
+pub(super) struct Row {
+    pub(super) word: String,
     meaning: String,
     source: String,
 }
 
-fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     let text = fs::read_to_string(root().join("docs/vocabulary.tsv")).expect("the vocabulary");
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some("word\tmeaning\tsource"));
