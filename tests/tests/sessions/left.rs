@@ -3,16 +3,10 @@
 use std::fs;
 use std::process::Command;
 
-use nix::sys::signal::Signal;
 use sdm_idset::TaskId;
-use sdm_tests::job::{below, look, look_after_kill};
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::processes::{kill_if_there, signal};
-use sdm_tests::relay::{Hold, Relay};
 use sdm_tests::sdm::Sdm;
 use sdm_tests::united;
-
-use super::killed_together::waiting;
 
 #[test]
 fn detaching_script_ends_with_its_program() {
@@ -90,43 +84,5 @@ fn mpirun_job_ends_normally_after_detach() {
         // Some ranks may have ended before the report that the others run on.
         done.expect_each("detach", "0-2", "exited normally");
         assert!(!done.out.contains("lost"), "{done}");
-    }
-}
-
-/// An interrupted look says that every process is in its previous state only where each was detached in order.
-#[test]
-fn interrupted_look_claims_no_more_than_it_knows() {
-    for is_killed in [false, true] {
-        let (place, elsewhere) = (Place::new(), Place::new());
-        let mut process = waiting(&elsewhere);
-        let pid = process.id();
-        let before = look(pid);
-        let relay = Relay::new(&place, &Hold::answer(1, "target-attach"));
-        let sdm = Sdm::new(&place, "stacks").args(["--by", "gdb", "--gdb", &relay.gdb()]);
-        let running = sdm.args([&*pid.to_string()]).spawn();
-        let _ = relay.wait(&running);
-        if is_killed {
-            // No server is left that could confirm an order. It may be missed before the signal comes.
-            let servers = below(running.pid(), "sdm-server");
-            servers.iter().for_each(|pid| kill_if_there(*pid));
-        }
-        signal(running.pid(), Signal::SIGINT);
-        relay.release();
-        let done = running.finish();
-        let said = format!("{}{}", done.out, done.err);
-        let claims = said.contains("every process was left in its previous state");
-        let doubts = said.contains("may be stopped or still traced");
-        match is_killed {
-            true => assert!(!claims && (doubts || done.code == Some(2)), "{done}"),
-            false => assert!(claims && !doubts && done.code == Some(130), "{done}"),
-        }
-        let after = if is_killed {
-            look_after_kill(pid)
-        } else {
-            look(pid)
-        };
-        assert_eq!(after, before, "{done}");
-        drop(process.stdin.take());
-        assert_eq!(process.wait().expect("it is a child").code(), Some(0));
     }
 }
