@@ -1,6 +1,7 @@
 //! Files for gdb next to a program: their owner decides whether gdb executes them.
 
 mod compilers;
+mod hung;
 mod planted;
 mod standing;
 

@@ -31,7 +31,7 @@ fn traced_gdb(users: &Neighbour) -> (PathBuf, PathBuf) {
 }
 
 /// A copy of the user's program where all can write, whose debug information has another file.
-fn stripped(users: &Neighbour, program: &Path, name: &str) -> PathBuf {
+pub(super) fn stripped(users: &Neighbour, program: &Path, name: &str) -> PathBuf {
     let folder = program.parent().expect("a folder");
     let debug = format!("{name}.debug");
     fs::copy(program, folder.join(name)).expect("a copy");
