@@ -28,10 +28,10 @@ pub(crate) const REGISTER_WORDS: usize = 34;
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
 /// Makes SIGTERM end the child from [`fork_off`] and then this process. So no process is traced any more when this
-/// process has ended.
+/// process has ended. SIGTERM is unblocked: a process inherits the signal mask of its parent, and a server blocks it.
 ///
 /// # Errors
-/// [`io::Error`] of `sigaction(2)`.
+/// [`io::Error`] of `sigaction(2)` or `pthread_sigmask(3)`.
 pub(crate) fn end_after_child() -> io::Result<()> {
     extern "C" fn end(_: libc::c_int) {
         let child = CHILD.load(Ordering::SeqCst);
@@ -47,6 +47,7 @@ pub(crate) fn end_after_child() -> io::Result<()> {
     let action = SigAction::new(SigHandler::Handler(end), SaFlags::empty(), SigSet::all());
     // SAFETY: the handler makes async-signal-safe calls only.
     unsafe { sigaction(Signal::SIGTERM, &action) }?;
+    SigSet::from_iter([Signal::SIGTERM]).thread_unblock()?;
     Ok(())
 }
 

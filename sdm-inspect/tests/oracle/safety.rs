@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::libc;
 use nix::sys::ptrace::{self, Options};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use sdm_inspect::looker::{Looker, Question};
@@ -53,6 +53,21 @@ fn dropped_looker_leaves_no_process_traced() {
         asked = looker();
     }
     assert!(look(&pids).iter().all(Result::is_ok));
+}
+
+/// A server blocks SIGTERM, and its children inherit the mask.
+#[test]
+fn looker_of_a_parent_that_blocks_sigterm_ends_when_asked() {
+    let running = Program::new(C, "O0").run().unwrap();
+    SigSet::from_iter([Signal::SIGTERM]).thread_block().unwrap();
+    let mut asked = looker();
+    asked.ask(Instant::now(), 1, vec![running.pid()], Question::Stacks);
+    let mut answers = Vec::new();
+    asked.give_up(&mut answers);
+    let Err(Refusal::System { text }) = &answers[0].seen else {
+        panic!("an answer");
+    };
+    assert_eq!(text, "the sampling process has ended: exit status: 0");
 }
 
 /// The looker has stopped one thread and waits for the other one, which cannot be stopped.
