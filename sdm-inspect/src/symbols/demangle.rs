@@ -53,7 +53,7 @@ pub(super) fn without_parameters(name: &str) -> Option<String> {
     while let Some(rest) = qualifiers.iter().find_map(|it| name.strip_suffix(it)) {
         name.truncate(rest.len());
     }
-    Some(name)
+    Some(in_words_of_gdb(&name))
 }
 
 fn cplus(name: &str, options: &DemangleOptions) -> Option<String> {
@@ -204,6 +204,18 @@ mod tests {
             "units::operator\"\" _km",
         );
         check("_Z1fi", "f(int)", "f");
+    }
+
+    #[test]
+    fn template_arguments_of_a_bare_name_equal_those_of_gdb() {
+        for (linker, bare) in [
+            ("_ZN6MatrixIdLm3EE5solveEv", "Matrix<double, 3ul>::solve"),
+            ("_Z3levILln5EEii", "lev<-5l>"),
+            ("_Z2usILj3ELy4EEii", "us<3u, 4ull>"),
+            ("_Z4callIZ5plainvE3$_0JEEiT_", "call<plain()::$_0>"),
+        ] {
+            assert_eq!(without_parameters(linker).as_deref(), Some(bare));
+        }
     }
 
     /// The names are those of `c++filt -i`, which has gdb's options.
