@@ -153,7 +153,7 @@ fn operator(text: &str) -> Option<usize> {
 }
 
 /// A name with template arguments as gdb writes them: `array<double, 3ul>` for `array<double, (unsigned long)3>`, and
-/// no comma before an empty list. Functions that adjust `this` get gdb's name, too.
+/// no comma before an empty list of arguments or parameters. Functions that adjust `this` get gdb's name, too.
 fn in_words_of_gdb(name: &str) -> String {
     let thunk = name
         .strip_prefix("{virtual override thunk({")
@@ -164,7 +164,7 @@ fn in_words_of_gdb(name: &str) -> String {
         let kind = if is_virtual { "virtual" } else { "non-virtual" };
         return format!("{kind} thunk to {}", in_words_of_gdb(function));
     }
-    let mut name = name.replace(", >", ">");
+    let mut name = name.replace(", >", ">").replace(", )", ")");
     for (cast, suffix) in NUMBERS {
         let mut parts = name.split(cast);
         let mut whole = parts.next().unwrap_or_default().to_owned();
