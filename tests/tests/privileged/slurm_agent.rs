@@ -265,7 +265,7 @@ fn job_array_has_slurm_names_and_output_files() {
         .expect("it is taken");
     for index in ["3", "4"] {
         let job = talk.wait("arrayIndex", index);
-        wait_state(&mut talk, job, "TERMINATED");
+        wait_state(&mut talk, job, "COMPLETED");
         let id = &talk.elements[&job]["systemJobId"];
         assert!(id.ends_with(&format!("_{index}")), "{id}");
         let said = std::fs::read_to_string(&talk.elements[&job]["outputPath"]);
