@@ -1,5 +1,6 @@
 //! Helpers that the tests across crates share: the binaries, sessions, and a check for leftover processes.
 
+pub mod accessibility;
 pub mod agent;
 pub mod binaries;
 pub mod browser;

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use crate::sources::root;
 
@@ -362,5 +363,33 @@ fn long_prose_is_detected() {
     assert_eq!(
         wrong(pieces(), 3, &[("a", "one")]),
         ["a: no exception any more: one".to_owned()]
+    );
+}
+
+/// `scripts/pictures` has made the pictures of the page that is served today.
+#[test]
+fn pictures_show_the_page_of_today() {
+    let root = root();
+    let sums = std::fs::read_to_string(root.join("docs/pictures/page.sha256"));
+    let sums = sums.expect("scripts/pictures writes it");
+    let named = |line: &str| line.split_whitespace().last().map(str::to_owned);
+    let named: Vec<String> = sums.lines().filter_map(named).collect();
+    let files = std::fs::read_dir(root.join("sdm-web/page")).expect("the page");
+    let file = |entry: std::io::Result<std::fs::DirEntry>| {
+        let name = entry.expect("a file").file_name();
+        format!("sdm-web/page/{}", name.display())
+    };
+    let mut files: Vec<String> = files.map(file).collect();
+    files.sort_unstable();
+    assert_eq!(named, files, "scripts/pictures");
+    let check = Command::new("/usr/bin/sha256sum")
+        .args(["--check", "--quiet", "docs/pictures/page.sha256"])
+        .current_dir(root)
+        .output();
+    let check = check.expect("coreutils are there");
+    assert!(
+        check.status.success(),
+        "scripts/pictures: {}",
+        String::from_utf8_lossy(&check.stdout)
     );
 }

@@ -6,15 +6,12 @@ use sdm_tests::page::BrowserPage;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::{Running, Sdm};
 
-use super::pages::{Drawn, MAP, TABLE, ask, open, picture, quit};
+use super::pages::{Drawn, MAP, TABLE, WAITS, ask, open, picture, quit};
 
 /// The rows of the stacks: how deep, and what they are called.
 const ROWS: &str = "[...document.querySelectorAll('#tree [role=treeitem]')].map((it) => `${'  '.repeat(it.ariaLevel - 1)}${it.ariaLabel.replace(', changed', '')}`).join('\\n')";
 /// The variables of the focus.
 const VARIABLES: &str = "[...document.querySelectorAll('#locals tr')].map((it) => [...it.cells].map((cell) => cell.innerText.trim()).join(' | ')).join('\\n')";
-/// The graph of waits: each box and arrow, with its outline.
-const WAITS: &str = "[...document.querySelectorAll('#waitssvg .node, #waitssvg .wait')].map((it) => { const shape = it.querySelector('rect, path'); return `${it.getAttribute('class')} ${it.querySelector('title').textContent.replace(/;.*/s, '')} ${shape.getAttribute('d') ?? ['x', 'y'].map((name) => Number(shape.getAttribute(name)).toFixed(1))}`; }).join('\\n')";
-
 /// A session of four ranks on a page.
 fn start<'a>(
     browser: &Browser,

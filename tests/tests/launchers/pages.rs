@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use sdm_tests::accessibility::Accessibility;
 use sdm_tests::browser::Browser;
 use sdm_tests::golden;
 use sdm_tests::job::Folder;
@@ -22,6 +23,8 @@ fn words(text: &str) -> String {
 const SIZE: (u32, u32) = (1280, 800);
 /// The cells of the map: the colour, the ranks and the outline of each class.
 pub(super) const MAP: &str = "[...document.querySelectorAll('#mapcells .class')].map((it) => `${it.getAttribute('class')} ${it.dataset.tasks} ${it.getAttribute('d')}`).join('\\n')";
+/// The graph of waits: each box and arrow, with its outline.
+pub(super) const WAITS: &str = "[...document.querySelectorAll('#waitssvg .node, #waitssvg .wait')].map((it) => { const shape = it.querySelector('rect, path'); return `${it.getAttribute('class')} ${it.querySelector('title').textContent.replace(/;.*/s, '')} ${shape.getAttribute('d') ?? ['x', 'y'].map((name) => Number(shape.getAttribute(name)).toFixed(1))}`; }).join('\\n')";
 /// The outlines of what is drawn of an array: curves, or cells of a heat map.
 const DRAWN: &str = "[...document.querySelectorAll('#plot path, #heat path, #heat text')].map((it) => `${it.getAttribute('class') ?? it.textContent} ${it.getAttribute('d') ?? [it.getAttribute('x'), it.getAttribute('y')]}`).join('\\n')";
 /// The rows of the table of values.
@@ -79,7 +82,7 @@ pub(super) fn quit(running: Running<'_>, mut page: BrowserPage) {
 
 #[test]
 fn page_describes_a_deadlock_in_the_words_of_the_terminal() {
-    let Some(browser) = Browser::find() else {
+    let (Some(browser), Some(checker)) = (Browser::find(), Accessibility::find()) else {
         return;
     };
     let folder = Folder::new("page");
@@ -129,7 +132,10 @@ fn page_describes_a_deadlock_in_the_words_of_the_terminal() {
         over,
         json!({ "boxes": 8, "over": 0, "outside": 0, "cut": 0 })
     );
+    golden::check("web_deadlock", &format!("{}\n", text(&page.value(WAITS))));
     picture(&mut page, "ring");
+    checker.check_tabs(&mut page);
+    page.click("#tab-waits");
     // A box is a set of ranks: a click makes it the focus.
     page.click("#waitssvg .node");
     page.wait_text("#prompt", "[0: 1 not attached]");
@@ -353,7 +359,7 @@ const FLAME: &str = "(() => { const all = [...document.querySelectorAll('.flame'
 
 #[test]
 fn profile_is_a_flame_graph_with_a_slider_over_time() {
-    let Some(browser) = Browser::find() else {
+    let (Some(browser), Some(checker)) = (Browser::find(), Accessibility::find()) else {
         return;
     };
     let folder = Folder::new("page");
@@ -384,6 +390,8 @@ fn profile_is_a_flame_graph_with_a_slider_over_time() {
         page.value("document.querySelector('#flamepart').focus()");
         page.key("ArrowRight");
     }
+    checker.check_tabs(&mut page);
+    page.click("#tab-profile");
     page.click("#flameclasses button");
     page.wait_text("#prompt", "4 not attached]");
     page.line("focus 4");

@@ -4,10 +4,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 
+use sdm_tests::accessibility::Accessibility;
 use sdm_tests::browser::Browser;
 use sdm_tests::golden;
 use sdm_tests::page::BrowserPage;
-use sdm_tests::parts;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::{Running, Sdm};
 use serde_json::{Value, json};
@@ -147,17 +147,11 @@ fn check_look(page: &mut BrowserPage) {
     page.value(&format!("new Promise((done) => {{ const look = () => (innerWidth === {width} && innerHeight === {height} ? requestAnimationFrame(() => done(true)) : requestAnimationFrame(look)); look(); }})"));
 }
 
-/// The violations that axe-core finds: each rule, and the element. The rule that is off counts the items below an item
-/// of a tree as its text.
-const BARRIERS: &str = "axe.run(document, { resultTypes: ['violations'], rules: { 'label-content-name-mismatch': { enabled: false } } }).then(({ violations }) => violations.flatMap((it) => it.nodes.map((node) => `${it.id}: ${node.target} ${node.any.map((why) => why.message)}`)))";
-
 #[test]
 fn accessibility_checker_finds_no_barrier_on_any_tab() {
-    let Some(installed) = parts::editors("testsupport") else {
+    let Some(checker) = Accessibility::find() else {
         return;
     };
-    let checker = installed.join("node_modules/axe-core/axe.min.js");
-    let checker = std::fs::read_to_string(checker).expect("it is installed");
     let place = Place::new();
     let Some((running, mut page)) = served(&place, work(&place, "steps")) else {
         return;
@@ -168,18 +162,17 @@ fn accessibility_checker_finds_no_barrier_on_any_tab() {
     page.wait_text("#tree", "twice");
     page.line("outliers rank");
     page.wait_text("#shown h3", "rank");
-    page.value(&format!("{checker}; true"));
-    check_barriers(&mut page);
+    checker.check_tabs(&mut page);
     // A graph of waits, a flame graph and an array as well.
     assert_eq!(page.value(include_str!("web_views.js")), json!([]));
     page.line("plot rank");
     page.wait_text("#shown .wide", "rank");
-    check_barriers(&mut page);
+    checker.check_tabs(&mut page);
     // Ranks that ran for a moment: the stacks are those before.
     page.value("document.getElementById('stacks').classList.add('stale')");
-    check_barriers(&mut page);
+    checker.check_tabs(&mut page);
     end(&mut page);
-    check_barriers(&mut page);
+    checker.check_tabs(&mut page);
     finish(running, page);
 }
 
@@ -190,17 +183,6 @@ fn check_colours(page: &mut BrowserPage) {
         page.call("Emulation.setEmulatedMedia", json!({ "features": feature }));
         let near = page.value(include_str!("web_colours.js"));
         assert_eq!(near, json!([]), "{colours}");
-    }
-}
-
-fn check_barriers(page: &mut BrowserPage) {
-    for colours in ["light", "dark"] {
-        let feature = json!([{ "name": "prefers-color-scheme", "value": colours }]);
-        page.call("Emulation.setEmulatedMedia", json!({ "features": feature }));
-        for tab in ["map", "waits", "profile", "values", "source"] {
-            page.click(&format!("#tab-{tab}"));
-            assert_eq!(page.value(BARRIERS), json!([]), "{tab}, {colours}");
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests `docs/json.md` against the records: each kind is documented with its fields, and nothing is
 //! documented that is never written.
 
+mod page_samples;
 mod queue_sample;
 mod samples;
 
@@ -95,7 +96,7 @@ fn check_row(name: &str, said: &str, written: &[Value], common: &[&str]) {
 /// True for words by which a row refers to another one.
 fn is_reference(word: &str) -> bool {
     [
-        "null", "sdm", "stop", "threads", "outliers", "display", "list",
+        "null", "sdm", "sight", "stop", "threads", "outliers", "display", "list",
     ]
     .contains(&word)
 }
@@ -114,6 +115,24 @@ fn every_json_kind_and_field_is_documented_and_written() {
                 check_row(name, said, &records[name], &[]);
             }
         }
+    }
+}
+
+#[test]
+fn every_page_kind_and_field_is_documented_and_written() {
+    let records = page_samples::records();
+    let rows = rows(chapter("A page's records"));
+    let documented = rows.iter().flat_map(|(names, _)| names).copied();
+    // The server of the page writes the notice of omitted records.
+    let documented: BTreeSet<&str> = documented.filter(|name| *name != "left_out").collect();
+    let written: BTreeSet<&str> = records.keys().map(String::as_str).collect();
+    assert_eq!(documented, written);
+    for name in &documented {
+        let (_, said) = rows
+            .iter()
+            .find(|(names, _)| names.contains(name))
+            .expect("it is there");
+        check_row(name, said, std::slice::from_ref(&records[*name]), &[]);
     }
 }
 

@@ -31,7 +31,7 @@ fn shown() -> Shown {
     }
 }
 
-fn frame() -> Frame {
+pub(super) fn frame() -> Frame {
     Frame {
         level: 0,
         function: text("solve"),
