@@ -40,6 +40,8 @@ pub struct BrowserPage {
     pub complaints: Vec<String>,
     /// Number of requests of the page since `Network.enable`.
     pub requests: usize,
+    /// Number of files that the browser has saved completely, or failed to save.
+    downloads: usize,
 }
 
 impl BrowserPage {
@@ -96,6 +98,7 @@ impl BrowserPage {
             within: "",
             complaints: Vec::new(),
             requests: 0,
+            downloads: 0,
         };
         let targets = page.call("Target.getTargets", json!({}));
         let targets = targets["targetInfos"].as_array().expect("some").iter();
@@ -268,6 +271,30 @@ impl BrowserPage {
         ));
     }
 
+    /// Clicks an element that saves a file into `folder`, and waits until the browser has written the whole file.
+    ///
+    /// # Panics
+    /// If no file is saved.
+    pub fn save(&mut self, selector: &str, folder: &Path) {
+        let folder = folder.display().to_string();
+        let down = json!({ "behavior": "allow", "downloadPath": folder, "eventsEnabled": true });
+        self.call("Browser.setDownloadBehavior", down);
+        let before = self.downloads;
+        self.click(selector);
+        let begin = Instant::now();
+        while self.downloads == before {
+            let came = self.receive(begin, "a file to be saved");
+            self.note(&came);
+        }
+    }
+
+    /// The next message of the browser, within [`BOUND`] from `begin` on.
+    fn receive(&self, begin: Instant, wanted: &str) -> Value {
+        let left = BOUND.saturating_sub(begin.elapsed());
+        let came = self.from.recv_timeout(left);
+        came.unwrap_or_else(|_| panic!("no answer: {wanted}"))
+    }
+
     /// Saves a screenshot of the page as a PNG file.
     ///
     /// # Panics
@@ -306,10 +333,7 @@ impl BrowserPage {
             .expect("the browser reads");
         let begin = Instant::now();
         loop {
-            let came = self
-                .from
-                .recv_timeout(BOUND.saturating_sub(begin.elapsed()));
-            let came = came.unwrap_or_else(|_| panic!("no answer to {method} {parameters}"));
+            let came = self.receive(begin, &message);
             if came["id"] == self.number {
                 return match came["error"].is_null() {
                     true => Ok(came["result"].clone()),
@@ -333,6 +357,9 @@ impl BrowserPage {
                 self.complaints.push(parameters["entry"].to_string());
             }
             Some("Network.requestWillBeSent") => self.requests += 1,
+            Some("Browser.downloadProgress") if parameters["state"] != "inProgress" => {
+                self.downloads += 1;
+            }
             _ => {}
         }
     }

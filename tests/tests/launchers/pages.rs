@@ -8,7 +8,6 @@ use sdm_tests::golden;
 use sdm_tests::job::Folder;
 use sdm_tests::page::BrowserPage;
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::run::until;
 use sdm_tests::sdm::{Running, Sdm};
 use serde_json::{Value, json};
 
@@ -339,13 +338,8 @@ fn check_arrays(page: &mut BrowserPage, drawn: &mut Drawn) {
 
 /// Saves the numbers of the array that is drawn.
 fn save_numbers(page: &mut BrowserPage, place: &Place) {
-    let folder = place.path().display().to_string();
-    let down = json!({ "behavior": "allow", "downloadPath": folder });
-    page.call("Browser.setDownloadBehavior", down);
-    page.click("#shown > button");
-    let file = place.path().join("cells.csv");
-    until("the numbers are saved", || file.exists());
-    let saved = std::fs::read_to_string(file).expect("it is there");
+    page.save("#shown > button", place.path());
+    let saved = std::fs::read_to_string(place.path().join("cells.csv")).expect("it is there");
     let heads = "\"cells, rank 5\",0,1,2,3,4,5,6,7\n0,0,1,";
     assert!(saved.starts_with(heads), "{saved}");
     let row = saved.lines().nth(5).expect("row 4");
