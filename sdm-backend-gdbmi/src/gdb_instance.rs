@@ -10,7 +10,9 @@ use sdm_core::CommandId;
 use sdm_debug::command::AttachSpec;
 use sdm_debug::{BackendOutput, Command, Failure};
 use sdm_idset::TaskId;
+use sdm_inspect::stack::StoppedThread;
 
+use crate::looks::LookedThread;
 use crate::seized_looks::Order;
 use sdm_gdb::Driver;
 
@@ -47,6 +49,12 @@ pub(crate) trait Seized {
     /// The pid of a program that needs a gdb, and the gdb that the start request has named. `None` if no gdb is needed,
     /// and once the need was returned.
     fn take_need(&mut self) -> Option<(i32, Option<Vec<u8>>)>;
+
+    /// The stopped thread that is to be read for the report of the stop, once for each stop.
+    fn take_look(&mut self) -> Option<LookedThread>;
+
+    /// Passes on what was read of the stopped thread.
+    fn take_stop(&mut self, now: Instant, seen: Option<&StoppedThread>);
 
     /// Passes on the started gdb, or the reason why there is none.
     fn take_gdb(&mut self, now: Instant, gdb: Result<GdbChild, Failure>);

@@ -162,6 +162,12 @@ impl Host for LocalHost {
         executed.is_some() && named != executed
     }
 
+    fn may_attach(&self, pid: i32) -> bool {
+        // The kernel opens the memory of a process to those who may trace it.
+        let opened = fs::File::open(proc::of(pid).path("mem"));
+        !opened.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    }
+
     fn threads(&self, pid: i32) -> BTreeMap<i32, KernelThread> {
         let process = proc::of(pid);
         let threads = process.thread_ids().into_iter().flatten();

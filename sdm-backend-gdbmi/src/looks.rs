@@ -13,12 +13,16 @@ use sdm_debug::{BackendOutput, Command, Event, Failure, FailureCode, InterestCha
 use sdm_idset::{IdSet, TaskId};
 use sdm_inspect::looker::{Answer, LookedProbe, Looker, Question, View};
 use sdm_inspect::snapshot::Refusal;
+use sdm_inspect::stack::StoppedThread;
 use sdm_system::proc::{self, State};
 
-use sdm_gdb::fold_looked;
+use sdm_gdb::{fold_looked, stopped_reply};
 
 use crate::host::memory_of;
 use crate::samples::{SampleHistory, Sampling};
+
+/// A task with its process and a stopped thread of it.
+pub(crate) type LookedThread = (TaskId, i32, i32);
 
 /// The looker and its open requests.
 pub(crate) struct Looks {
@@ -40,6 +44,19 @@ pub(crate) struct Looks {
     /// assigned.
     stray: BTreeSet<i32>,
     outputs: VecDeque<BackendOutput>,
+    /// The results of looks for the report of a stop.
+    stops: VecDeque<SeenStop>,
+}
+
+/// A task, and what was read of its stopped thread; `None` if it could not be read.
+pub(crate) type SeenStop = (TaskId, Option<Box<StoppedThread>>);
+
+/// The use of a look at stopped threads.
+enum ThreadUse {
+    /// The answer to this command.
+    Answer(Box<Command>),
+    /// The report of a stop.
+    Report,
 }
 
 /// A command that is not yet answered for all of its tasks.
@@ -52,6 +69,8 @@ struct OpenLook {
     halted: Vec<i32>,
     /// The samples so far; `None` for a single inspection.
     sampling: Option<Sampling>,
+    /// The use of a look at stopped threads; `None` for other looks.
+    thread_use: Option<ThreadUse>,
 }
 
 impl Looks {
@@ -71,6 +90,7 @@ impl Looks {
             seen: SampleHistory::default(),
             stray: BTreeSet::new(),
             outputs: VecDeque::new(),
+            stops: VecDeque::new(),
         }
     }
 
@@ -130,30 +150,6 @@ impl Looks {
         if wanted.is_empty() {
             return;
         }
-        let looker = match &mut self.looker {
-            Some(looker) => looker,
-            none => match Looker::start(&self.program, self.of_system) {
-                Ok(looker) => none.insert(looker),
-                Err(error) => {
-                    let failure =
-                        unsupported(&format!("cannot start the sampling process: {error}"));
-                    for (task, _) in wanted {
-                        self.answer(id, task, Err(failure.clone()));
-                    }
-                    return;
-                }
-            },
-        };
-        let number = self.next;
-        self.next += 1;
-        let pids: Vec<i32> = wanted.iter().map(|(_, pid)| *pid).collect();
-        // Where the looker has just let go of a process, this is not its state yet.
-        let is_halted = |pid: &i32| proc::of(*pid).state().is_some_and(State::is_stopped);
-        let shown = pids
-            .iter()
-            .copied()
-            .filter(|_| spec.probe.is_none() && times.is_none());
-        let halted = shown.filter(is_halted).collect();
         let question = match (spec.probe, times) {
             (Some(probe), _) => Question::Probe(probe, self.fold.clone()),
             (None, Some((span, period))) => Question::Samples {
@@ -164,15 +160,93 @@ impl Looks {
             (None, None) if spec.full => Question::Stacks,
             (None, None) => Question::Woven(self.fold.clone()),
         };
-        looker.ask(now, number, pids, question);
+        // Where the looker has just let go of a process, this is not its state yet.
+        let is_halted = |pid: &i32| proc::of(*pid).state().is_some_and(State::is_stopped);
+        let shown = wanted
+            .iter()
+            .map(|(_, pid)| *pid)
+            .filter(|_| spec.probe.is_none() && times.is_none());
         let asked = OpenLook {
             id,
             full: spec.full,
+            halted: shown.filter(is_halted).collect(),
             tasks: wanted,
-            halted,
             sampling: times.map(|_| Sampling::default()),
+            thread_use: None,
         };
+        self.ask(now, asked, question);
+    }
+
+    /// Answers a command about stopped threads.
+    pub(crate) fn answer_stopped(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        threads: &[LookedThread],
+        command: &Command,
+    ) {
+        let thread_use = ThreadUse::Answer(Box::new(command.clone()));
+        self.ask_threads(now, id, threads, thread_use);
+    }
+
+    /// Reads the stopped thread of a task for [`Looks::take_stop`].
+    pub(crate) fn look_at_stop(&mut self, now: Instant, thread: LookedThread) {
+        self.ask_threads(now, CommandId::INIT, &[thread], ThreadUse::Report);
+    }
+
+    /// The next result of [`Looks::look_at_stop`]; `None` if there is none.
+    pub(crate) fn take_stop(&mut self) -> Option<SeenStop> {
+        self.stops.pop_front()
+    }
+
+    fn ask_threads(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        threads: &[LookedThread],
+        thread_use: ThreadUse,
+    ) {
+        let tasks = threads.iter().map(|(task, pid, _)| (*task, *pid));
+        let asked = OpenLook {
+            id,
+            full: false,
+            tasks: tasks.collect(),
+            halted: Vec::new(),
+            sampling: None,
+            thread_use: Some(thread_use),
+        };
+        let threads = threads.iter().map(|(.., thread)| *thread).collect();
+        self.ask(now, asked, Question::Thread(threads));
+    }
+
+    fn ask(&mut self, now: Instant, asked: OpenLook, question: Question) {
+        let looker = match &mut self.looker {
+            Some(looker) => looker,
+            none => match Looker::start(&self.program, self.of_system) {
+                Ok(looker) => none.insert(looker),
+                Err(error) => {
+                    let failure =
+                        unsupported(&format!("cannot start the sampling process: {error}"));
+                    for (task, _) in &asked.tasks {
+                        self.conclude(&asked, *task, Err(failure.clone()));
+                    }
+                    return;
+                }
+            },
+        };
+        let number = self.next;
+        self.next += 1;
+        let pids: Vec<i32> = asked.tasks.iter().map(|(_, pid)| *pid).collect();
+        looker.ask(now, number, pids, question);
         self.open.insert(number, asked);
+    }
+
+    /// Answers a command, or reports that a stopped thread could not be read.
+    fn conclude(&mut self, asked: &OpenLook, task: TaskId, result: Result<Reply, Failure>) {
+        match asked.thread_use {
+            Some(ThreadUse::Report) => self.stops.push_back((task, None)),
+            _ => self.answer(asked.id, task, result),
+        }
     }
 
     /// Handles a ready descriptor. If it is the looker's, the looker's answers are received.
@@ -231,7 +305,7 @@ impl Looks {
             for (task, _) in std::mem::take(&mut asked.tasks) {
                 let failure = Failure::new(FailureCode::Cancelled, why);
                 let result = asked.last(task, Err(failure));
-                self.answer(asked.id, task, result);
+                self.conclude(&asked, task, result);
             }
         }
     }
@@ -285,6 +359,14 @@ impl Looks {
                     let folded = fold_looked(stacks, &self.fold, asked.full);
                     Ok(asked.add(task, folded, stood, &mut self.seen))
                 }
+                Ok(View::Thread(thread)) => match &asked.thread_use {
+                    Some(ThreadUse::Answer(command)) => stopped_reply(command, &thread, &self.fold),
+                    _ => {
+                        self.stops.push_back((task, Some(thread)));
+                        self.open.remove(&number);
+                        continue;
+                    }
+                },
                 Err(refusal) => Err(failure(&refusal)),
             };
             if asked.sampling.is_some() && !answer.is_last {
@@ -301,11 +383,14 @@ impl Looks {
                 sampling.spend(task, self.seen.spent(answer.processor));
             }
             let result = asked.last(task, result);
-            let id = asked.id;
-            if asked.tasks.is_empty() {
-                self.open.remove(&number);
+            let is_over = asked.tasks.is_empty();
+            let Some(asked) = self.open.remove(&number) else {
+                continue;
+            };
+            self.conclude(&asked, task, result);
+            if !is_over {
+                self.open.insert(number, asked);
             }
-            self.answer(id, task, result);
         }
     }
 }

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
+use sdm_debug::command::LookSpec;
 use sdm_debug::{BackendOutput, Command, Failure, FailureCode, InterestChange};
 use sdm_idset::{IdSet, TaskId};
 
-use crate::looks::{Looks, failure};
+use crate::looks::{LookedThread, Looks, SeenStop, failure};
 use sdm_child::ProgramNews;
 use sdm_inspect::snapshot::why_not_stopped;
 
@@ -130,6 +131,40 @@ impl SeizedLooks {
         true
     }
 
+    /// Begins a command about processes that their parents keep stopped.
+    pub(crate) fn look_at_standing(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        threads: &[LookedThread],
+        command: &Command,
+    ) {
+        match *command {
+            Command::Stacks { full } => {
+                let pids = threads.iter().map(|(task, pid, _)| (task.0, *pid));
+                let tasks = threads.iter().map(|(task, ..)| *task).collect();
+                let look = Command::Look(LookSpec {
+                    pids: pids.collect(),
+                    full,
+                    probe: None,
+                });
+                self.looks.execute(now, id, &tasks, &look);
+            }
+            _ => self.looks.answer_stopped(now, id, threads, command),
+        }
+        self.take();
+    }
+
+    /// Reads a stopped thread for the report of the stop.
+    pub(crate) fn look_at_stop(&mut self, now: Instant, thread: LookedThread) {
+        self.looks.look_at_stop(now, thread);
+    }
+
+    /// The next result of [`SeizedLooks::look_at_stop`]; `None` if there is none.
+    pub(crate) fn take_stop(&mut self) -> Option<SeenStop> {
+        self.looks.take_stop()
+    }
+
     /// The tasks whose programs are about to die.
     pub(crate) fn crashed(&self) -> &IdSet {
         &self.crashed.tasks
@@ -159,7 +194,7 @@ impl SeizedLooks {
     pub(crate) fn handle_program(&mut self, now: Instant, task: TaskId, news: &ProgramNews) {
         let why = match news {
             ProgramNews::Loose => None,
-            ProgramNews::Stands => {
+            ProgramNews::Stands { .. } => {
                 self.crashed.tasks.insert(task);
                 if self.crashed.hold == Hold::No {
                     self.crashed.hold = Hold::At(now + HOLD_AFTER);

@@ -188,7 +188,7 @@ impl SharedGdb {
                 self.members[at].clear();
             }
             Action::SignalThread { .. }
-            | Action::LetGo
+            | Action::Seized(_)
             | Action::ProgramOpened
             | Action::ProgramEnded => {}
         }

@@ -181,7 +181,7 @@ impl Task {
                 thread,
                 signal,
             } => sdm_child::signal_thread(pid, thread, signal),
-            Action::LetGo => self.let_go_of_threads(),
+            Action::Seized(action) => self.act_on_seized(action),
             Action::TieProcess => self.held.iter_mut().for_each(Held::tie),
             Action::ClearCode => self.held.iter().for_each(Held::clear),
             Action::ProgramOpened => self.streams.theirs = None,
@@ -275,7 +275,7 @@ impl Task {
         self.let_go();
         self.driver.handle_gdb_end(now, &text);
         // A program normally dies with its killed gdb. One that does not is killed here.
-        if let Some(program) = self.started.as_ref().filter(|_| !self.is_detached()) {
+        if let Some(program) = self.started.as_ref().filter(|_| !self.is_kept()) {
             program.kill();
         }
     }

@@ -57,7 +57,7 @@ pub use stdio::{
 };
 pub use streams::Streams;
 pub use sys::{adopt_orphans, reap, signal_thread};
-pub use tracer::{Cause, Freed, MpiSymbols, ProgramNews};
+pub use tracer::{Cause, EndingCall, Freed, MpiSymbols, ProgramNews};
 pub use variables::Variables;
 
 pub(crate) use launch::{Environment, Outfit, program_environment};

@@ -42,8 +42,8 @@ pub enum Action {
         /// The signal's number.
         signal: i32,
     },
-    /// Have the parent of a seized program detach from the program's threads, because gdb attaches to them next.
-    LetGo,
+    /// Act on a program that its parent has seized.
+    Seized(SeizedAction),
     /// Have the kernel stop the process when gdb dies: gdb is about to resume the process and inserts breakpoints. From
     /// now on the process must not outlive gdb unnoticed.
     TieProcess,
@@ -56,4 +56,17 @@ pub enum Action {
     ProgramEnded,
     /// Close gdb's input: it is no longer needed.
     CloseGdb,
+}
+
+/// An action on a program that its parent has seized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeizedAction {
+    /// Have the parent detach from the program's threads, because gdb attaches to them next.
+    LetGo,
+    /// Read where the program stands, which its parent keeps stopped.
+    LookAtStop,
+    /// Have the parent resume the program, because no gdb comes.
+    GoOnAlone,
+    /// Have the parent detach from the program for good.
+    Leave,
 }

@@ -89,6 +89,9 @@ impl Host for FakeHost {
     fn has_lost_program(&self, _: i32) -> bool {
         false
     }
+    fn may_attach(&self, _: i32) -> bool {
+        true
+    }
     fn threads(&self, pid: i32) -> BTreeMap<i32, KernelThread> {
         BTreeMap::from([(pid, self.thread())])
     }

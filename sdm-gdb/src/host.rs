@@ -61,6 +61,8 @@ pub trait Host {
     fn program(&self, pid: i32) -> Option<PathBuf>;
     /// True if the path of the process's program no longer leads to its file: the file was removed or replaced.
     fn has_lost_program(&self, pid: i32) -> bool;
+    /// False if the kernel does not let this process and its gdb attach to the process.
+    fn may_attach(&self, pid: i32) -> bool;
     /// The threads of the process by their ids; none if it has ended.
     fn threads(&self, pid: i32) -> BTreeMap<i32, KernelThread>;
     /// The file mapped at an address, and the address's offset from the file's first mapping; `None` if no file is

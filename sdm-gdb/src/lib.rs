@@ -46,7 +46,8 @@ use sdm_debug::{Command, Failure, FailureCode, Reply, TaskState};
 use gdb::Gdb;
 use guards::DetachGuard;
 use ops::{
-    attach, core_file, end, interrupt, preconditions, query, records, run, start, stop, usage,
+    alone, attach, core_file, end, interrupt, preconditions, query, records, run, start, stop,
+    usage,
 };
 use sdm_child::Launch;
 use sdm_mi::Record;
@@ -54,14 +55,16 @@ use state::console_capture::CapturedOutput;
 use state::origin::{Access, Origin};
 use state::scope::Scope;
 
-pub use action::Action;
+pub use action::{Action, SeizedAction};
 pub use config::DriverConfig;
 pub use host::{Host, KernelThread, NewCore};
 pub use interrupt_gate::{AbandonedCommand, InterruptGate, split, withdrawn};
 pub use ops::attach::AttachTarget;
 pub use ops::core_file::CoreFile;
 pub use ops::native_stacks::{fold_looked, raw_frame, shown_count, unknown_caller};
+pub use ops::native_stop::{is_native, stopped_reply};
 pub use ops::start::StartInput;
+pub use seized_driver::{WithoutGdb, report_parent_end, report_stop};
 pub use state::breakpoints::SavedBreakpoint;
 pub use state::last_probe::SavedProbe;
 pub use text::VALUE_BYTES_MAX;
@@ -203,6 +206,9 @@ impl Driver {
         self.gdb.edit().now = now;
         self.gdb.edit().open.insert(id);
         let gdb = self.gdb.clone();
+        if let Some(failure) = alone::refusal(&gdb, &command) {
+            return gdb.answer(id, Err(failure));
+        }
         match &*command {
             Command::Status => {
                 let state = self.task_state();
@@ -215,6 +221,7 @@ impl Driver {
             Command::Interrupt => {
                 self.push(Some(id), Concurrency::Urgent, interrupt::interrupt(gdb, id))
             }
+            Command::Continue if alone::go_on(&gdb, id) => {}
             Command::Kill if gdb.get().origin.is_core_file() => {
                 gdb.answer(id, Err(core_file::refusal("kill")));
             }
@@ -278,12 +285,7 @@ impl Driver {
         // The remaining operations wait for output of gdb, which will not come.
         self.ops.clear();
         self.gdb.drop_works();
-        let mut state = self.gdb.edit();
-        state.activity.take_run();
-        for id in state.open.clone() {
-            state.answer(id, Err(failure.clone()));
-        }
-        drop(state);
+        alone::fail_open(&self.gdb, &failure);
         self.run();
     }
 

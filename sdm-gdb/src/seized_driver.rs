@@ -7,18 +7,41 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use sdm_check::Suppressions;
-use sdm_child::{Freed, MpiSymbols};
+use sdm_child::{Cause, Freed, MpiSymbols};
 use sdm_core::CommandId;
 use sdm_debug::event::Phase;
 use sdm_debug::{Event, TaskState};
+use sdm_inspect::stack::StoppedThread;
 use sdm_system::signal_name;
 
 use super::ops::end::{self, End};
-use super::ops::{take_over, world_rank};
+use super::ops::{alone, take_over, world_rank};
 use super::state::activity::{OpenRun, RunKind};
 use super::state::origin::Origin;
 use super::text::base_name;
 use super::{Action, Concurrency, Driver, DriverConfig, Host};
+
+/// A program that its parent traces, and to which no gdb can attach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WithoutGdb {
+    /// The pid of the program.
+    pub pid: i32,
+    /// The thread for which the program is stopped; `None` while the program runs.
+    pub stopped: Option<i32>,
+}
+
+/// Reports the stop of a program without a gdb, with what was read of its thread.
+pub fn report_stop(driver: &mut Driver, now: Instant, seen: Option<&StoppedThread>) {
+    driver.gdb.edit().now = now;
+    alone::report(&driver.gdb, seen);
+    driver.run();
+}
+
+/// Reports that the parent of a seized program has ended, and the program with it.
+pub fn report_parent_end(driver: &mut Driver, now: Instant, text: &str) {
+    driver.gdb.edit().origin.forget_stop();
+    driver.handle_gdb_end(now, text);
+}
 
 impl Driver {
     /// A driver for a program that its parent has seized by ptrace; for the front-end it runs under a gdb. Its first
@@ -40,6 +63,8 @@ impl Driver {
         state.origin = Origin::Seized {
             freed: None,
             is_taken_over: false,
+            stands: None,
+            why_alone: None,
         };
         state.processes.started("", Some(pid));
         base_name(&name).clone_into(&mut state.program_name);
@@ -73,6 +98,24 @@ impl Driver {
         state.origin.set_freed(freed);
         drop(state);
         self.run();
+    }
+
+    /// Reports that the parent of a seized program has stopped this thread.
+    pub fn handle_stand(&mut self, now: Instant, thread: i32, cause: Cause) {
+        let mut state = self.gdb.edit();
+        state.now = now;
+        state.origin.set_stood(thread, cause);
+        drop(state);
+        alone::stand(&self.gdb);
+    }
+
+    /// The program to which no gdb can attach; `None` for others, and after its end.
+    pub fn without_gdb(&self) -> Option<WithoutGdb> {
+        let state = self.gdb.get();
+        let is_alone = state.origin.why_alone().is_some() && state.activity.is_live();
+        let pid = state.pid().filter(|_| is_alone)?;
+        let stopped = state.origin.stood().map(|(thread, _)| thread);
+        Some(WithoutGdb { pid, stopped })
     }
 
     /// Takes another process of the rank for the program: a wrapper has started it. `others` are further processes that

@@ -22,7 +22,6 @@ use sdm_debug::{
 use sdm_idset::{IdSet, TaskId};
 use sdm_inferior::Watchdog;
 
-use self::seized::free_process;
 use self::shims::Shims;
 use self::slots::KnownSlot;
 use self::start::{room, shares_gdb};
@@ -340,8 +339,8 @@ impl Backend for GdbBackend {
             }
             return;
         }
-        let seized = |task| free_process(&self.current, &self.slots, task);
-        if self.ending.is_none() && self.looks.execute(now, id, tasks, &command, seized) {
+        let tasks = &seized::inspect(self, now, id, tasks, &command);
+        if tasks.is_empty() {
             return self.carry_out_orders(now);
         }
         if command.is_run_control() {

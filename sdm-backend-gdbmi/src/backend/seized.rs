@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use sdm_core::CommandId;
 use sdm_debug::command::StartSpec;
-use sdm_debug::{BackendOutput, Event, Failure, FailureCode};
+use sdm_debug::{BackendOutput, Command, Event, Failure, FailureCode, TaskState};
 use sdm_idset::{IdSet, TaskId};
 use sdm_system::{has_capabilities, proc};
 use sdm_text::printable_name;
@@ -18,9 +18,10 @@ use super::GdbBackend;
 use super::shims::{refuse_held, will_not_come};
 use super::slots::KnownSlot;
 use crate::host::{GdbNumber, LocalHost};
+use crate::looks::LookedThread;
 use crate::task::{Parent, Task};
 use sdm_child::{LocalShim, ProgramNews, ShimLink, StartConfig, Streams};
-use sdm_gdb::Driver;
+use sdm_gdb::{Driver, is_native};
 
 /// The mode bit of a program file that is executed with the owner's user id.
 const SET_USER: u32 = 0o4000;
@@ -33,7 +34,7 @@ pub(super) fn seizes(config: &StartConfig, spec: &StartSpec) -> bool {
 }
 
 /// The process of a task whose program runs without a gdb; `None` for other tasks.
-pub(super) fn free_process(
+fn free_process(
     current: &BTreeMap<TaskId, u64>,
     slots: &BTreeMap<u64, KnownSlot>,
     task: TaskId,
@@ -63,6 +64,37 @@ fn file_rights(program: &Path, pid: i32) -> Option<String> {
     Some(format!(
         "{name} is {what}: a traced program does not get the privileges of its file"
     ))
+}
+
+/// Begins a command that inspects processes without a gdb. Returns the tasks for which another way is left.
+pub(super) fn inspect(
+    backend: &mut GdbBackend,
+    now: Instant,
+    id: CommandId,
+    tasks: &IdSet,
+    command: &Command,
+) -> IdSet {
+    if backend.ending.is_some() {
+        return tasks.clone();
+    }
+    let seized = |task| free_process(&backend.current, &backend.slots, task);
+    if backend.looks.execute(now, id, tasks, command, seized) {
+        return IdSet::new();
+    }
+    if !matches!(command, Command::Stacks { .. }) && !is_native(command) {
+        return tasks.clone();
+    }
+    let standing = tasks.iter().filter_map(|task| {
+        let driver = backend.slot_of(task)?.driver(task)?;
+        let program = driver.without_gdb()?;
+        let thread = program.stopped?;
+        (driver.task_state() == TaskState::Stopped).then_some((task, program.pid, thread))
+    });
+    let threads: Vec<LookedThread> = standing.collect();
+    if !threads.is_empty() {
+        backend.looks.look_at_standing(now, id, &threads, command);
+    }
+    tasks.difference(&threads.iter().map(|(task, ..)| *task).collect())
 }
 
 impl GdbBackend {
@@ -172,7 +204,8 @@ impl GdbBackend {
         // A task whose end is known to its gdb no longer keeps others stopped.
         let is_over = |task: &TaskId| {
             let driver = self.slot_of(*task).and_then(|slot| slot.driver(*task));
-            driver.is_none_or(|driver| driver.why_not_live().is_some())
+            let runs = |it: &Driver| it.without_gdb().is_some_and(|it| it.stopped.is_none());
+            driver.is_none_or(|it| it.why_not_live().is_some() || runs(it))
         };
         let over: IdSet = self.looks.crashed().iter().filter(is_over).collect();
         self.looks.remove_crashed(&over);
@@ -180,6 +213,21 @@ impl GdbBackend {
             let slots = self.slots.values_mut().filter(|it| it.task_count > 0);
             for task in slots.filter_map(|known| known.slot.seized()) {
                 task.ask_parent(order);
+            }
+        }
+        let slots = self.slots.values_mut().filter(|it| it.task_count > 0);
+        let unseen = slots.filter_map(|known| known.slot.seized()?.take_look());
+        for thread in unseen.collect::<Vec<_>>() {
+            self.looks.look_at_stop(now, thread);
+        }
+        while let Some((task, seen)) = self.looks.take_stop() {
+            let number = self.current.get(&task).copied();
+            let known = number.and_then(|number| self.slots.get_mut(&number));
+            if let (Some(number), Some(known)) = (number, known) {
+                if let Some(task) = known.slot.seized() {
+                    task.take_stop(now, seen.as_deref());
+                }
+                self.settle(now, number);
             }
         }
         while let Some((task, order)) = self.looks.poll_order() {

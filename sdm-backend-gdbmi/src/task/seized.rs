@@ -8,14 +8,16 @@ use std::time::Instant;
 
 use sdm_child::{GdbChild, ProgramNews, ShimLink, Streams, ToShim};
 use sdm_debug::{Command, Failure};
-use sdm_gdb::Driver;
+use sdm_gdb::{Driver, SeizedAction, report_parent_end, report_stop};
 use sdm_idset::TaskId;
+use sdm_inspect::stack::StoppedThread;
 use sdm_system::proc;
 use sdm_text::printable_name;
 
 use super::{GdbIo, Task};
 use crate::gdb_instance::{ProgramExit, Seized};
 use crate::host::GdbNumber;
+use crate::looks::LookedThread;
 use crate::seized_looks::Order;
 
 /// The parent of a seized program, and data about the program outside its driver.
@@ -30,6 +32,8 @@ pub(crate) struct Parent {
     need: Need,
     /// True while the program is released for an inspection: no gdb can attach yet.
     is_loose: bool,
+    /// True if the program is stopped, and it was not read yet where.
+    is_unseen: bool,
     /// The exit of a program that had no gdb; `None` otherwise.
     exit: Option<ProgramExit>,
 }
@@ -58,6 +62,7 @@ impl Parent {
             number,
             need: Need::Nothing,
             is_loose: false,
+            is_unseen: false,
             exit: None,
         }
     }
@@ -90,7 +95,7 @@ impl Task {
     /// Prepares a program without a gdb for a command: kills or holds it if that is the command, or requests a gdb if
     /// the command needs one.
     pub(super) fn prepare_for(&mut self, now: Instant, command: &Command) {
-        if !self.gdb.is_to_come() {
+        if !self.is_without_gdb() {
             return;
         }
         match command {
@@ -103,10 +108,18 @@ impl Task {
 
     /// Kills the program and its wrappers, if there is no gdb that would do so.
     pub(super) fn kill_seized(&mut self) {
-        if let Some(seized) = self.seized.as_ref().filter(|_| self.gdb.is_to_come()) {
-            // A parent that has ended has taken the program with it.
-            let _ = seized.link.send(&ToShim::Kill);
+        if self.is_without_gdb() {
+            self.tell_parent(&ToShim::Kill);
         }
+    }
+
+    fn is_without_gdb(&self) -> bool {
+        self.gdb.is_to_come() || self.driver.without_gdb().is_some()
+    }
+
+    /// True for a program that outlives its gdb.
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_detached() || self.driver.without_gdb().is_some()
     }
 
     /// Takes another process of the rank for the program. `others` are further processes that may be the program.
@@ -142,10 +155,23 @@ impl Task {
         self.driver.pid().filter(|_| is_free)
     }
 
-    pub(super) fn let_go_of_threads(&mut self) {
+    pub(super) fn act_on_seized(&mut self, action: SeizedAction) {
+        match action {
+            SeizedAction::LetGo => self.tell_parent(&ToShim::LetGo),
+            SeizedAction::LookAtStop => {
+                if let Some(seized) = &mut self.seized {
+                    seized.is_unseen = true;
+                }
+            }
+            SeizedAction::GoOnAlone => self.tell_parent(&ToShim::GoOnAlone),
+            SeizedAction::Leave => self.tell_parent(&ToShim::Leave),
+        }
+    }
+
+    fn tell_parent(&self, what: &ToShim) {
         if let Some(seized) = &self.seized {
             // A parent that has ended has taken the program with it.
-            let _ = seized.link.send(&ToShim::LetGo);
+            let _ = seized.link.send(what);
         }
     }
 }
@@ -153,14 +179,15 @@ impl Task {
 impl Seized for Task {
     fn take_news(&mut self, now: Instant, news: ProgramNews) {
         match news {
-            ProgramNews::Stands => self.need_gdb(now),
+            ProgramNews::Stands { thread, cause } => {
+                self.driver.handle_stand(now, thread, cause);
+                self.need_gdb(now);
+            }
             // The inspection that asked for the release is told of it.
             ProgramNews::Loose => {}
             ProgramNews::AsksRank(symbols) => {
                 self.driver.check_world(now, symbols);
-                if let Some(seized) = &self.seized {
-                    let _ = seized.link.send(&ToShim::GoOn);
-                }
+                self.tell_parent(&ToShim::GoOn);
             }
             ProgramNews::Is { pid, others } => self.choose_program(now, pid, &others),
             ProgramNews::ChildDied { name, signal } => {
@@ -187,12 +214,12 @@ impl Seized for Task {
     }
 
     fn lose_parent(&mut self, now: Instant) {
-        if self.gdb.is_to_come() && self.driver.why_not_live().is_none() {
+        if self.is_without_gdb() && self.driver.why_not_live().is_none() {
             let rank = self.id.0;
             let text = format!(
                 "the process of sdm that had started the program (sdm-shim-{rank}) was killed, and the program was killed with it"
             );
-            self.driver.handle_gdb_end(now, &text);
+            report_parent_end(&mut self.driver, now, &text);
             self.gdb.close(now, &mut self.closing);
         }
     }
@@ -213,6 +240,19 @@ impl Seized for Task {
         Some((pid, seized.gdb.clone()))
     }
 
+    fn take_look(&mut self) -> Option<LookedThread> {
+        let is_unseen = &mut self.seized.as_mut()?.is_unseen;
+        if !std::mem::take(is_unseen) {
+            return None;
+        }
+        let program = self.driver.without_gdb()?;
+        Some((self.id, program.pid, program.stopped?))
+    }
+
+    fn take_stop(&mut self, now: Instant, seen: Option<&StoppedThread>) {
+        report_stop(&mut self.driver, now, seen);
+    }
+
     fn take_gdb(&mut self, now: Instant, gdb: Result<GdbChild, Failure>) {
         match gdb {
             Ok(child) => {
@@ -223,7 +263,9 @@ impl Seized for Task {
             }
             Err(failure) => {
                 self.driver.handle_gdb_end(now, &failure.text);
-                self.kill_seized();
+                if self.driver.without_gdb().is_none() {
+                    self.kill_seized();
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ use sdm_debug::{Failure, GdbOptions, wire};
 use serde::{Deserialize, Serialize};
 
 use crate::variables::EnvironmentBytes;
-use crate::{Launch, ProgramNews, SignalState};
+use crate::{Cause, EndingCall, Launch, ProgramNews, SignalState};
 
 /// Messages to a shim.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -48,6 +48,10 @@ pub enum ToShim {
     Heard,
     /// The session is over: the shim must exit with this code.
     End(u8),
+    /// Resume the program that is stopped for a debugger: none comes.
+    GoOnAlone,
+    /// Release all threads of the program, as the session has detached from it.
+    Leave,
 }
 
 /// A start request.
@@ -187,6 +191,8 @@ pub fn shim_examples() -> Vec<Vec<u8>> {
         ToShim::GoOn,
         ToShim::Kill,
         ToShim::End(130),
+        ToShim::GoOnAlone,
+        ToShim::Leave,
     ];
     let launch = Launch {
         program: "/opt/solver".into(),
@@ -209,7 +215,10 @@ pub fn shim_examples() -> Vec<Vec<u8>> {
             program: b"/opt/solver".to_vec(),
         },
         ToServer::NeedsGdb,
-        ToServer::Program(ProgramNews::Stands),
+        ToServer::Program(ProgramNews::Stands {
+            thread: 4711,
+            cause: Cause::Function(EndingCall::Exit(7)),
+        }),
         ToServer::Program(ProgramNews::Is {
             pid: 4711,
             others: vec![4712],

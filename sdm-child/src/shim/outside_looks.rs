@@ -7,13 +7,15 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use sdm_system::look_socket;
+use sdm_system::look_socket::{self, DETACHED, StoppedThread, write_threads};
 use sdm_system::peer::Peer;
 
 /// Maximum number of lookers at a time.
 const LOOKERS_MAX: usize = 16;
 /// Time after which the program is seized again although a looker is not finished.
 const LOOSE_MAX: Duration = Duration::from_secs(10);
+/// Maximum time for a looker to receive the threads of a stopped program.
+const TELL_MAX: Duration = Duration::from_secs(1);
 /// Interval of attempts to seize a program that another process traces.
 const SEIZE_AGAIN: Duration = Duration::from_millis(100);
 
@@ -101,7 +103,18 @@ impl OutsideLooks {
     pub(super) fn tell_free(&mut self) {
         for mut looker in &self.lookers {
             // A looker that has gone is noticed by its end.
-            let _ = looker.write(b".");
+            let _ = looker.write(&[DETACHED]);
+        }
+    }
+
+    /// Gives the lookers the registers of a program that stays stopped. They need nothing else.
+    pub(super) fn tell_stopped(&mut self, threads: &[StoppedThread]) {
+        for mut looker in self.lookers.drain(..) {
+            // A looker reads at once. One that has gone is left.
+            let _ = looker
+                .set_nonblocking(false)
+                .and_then(|()| looker.set_write_timeout(Some(TELL_MAX)))
+                .and_then(|()| write_threads(&mut looker, threads));
         }
     }
 

@@ -22,7 +22,7 @@ use super::channel::{Channel, Received};
 use super::message::{StartRequest, Started, ToServer, ToShim};
 use super::outside_looks::{LookRequest, OutsideLooks};
 use crate::gdb_start::begin_seized;
-use crate::tracer::{Tracer, Watch};
+use crate::tracer::{Tracer, Watch, go_on_alone, leave, stopped_threads};
 use crate::{Preload, ProgramEnds, ProgramNews, StartConfig, StartedGdb, begin};
 use crate::{sys, variables};
 
@@ -154,6 +154,8 @@ impl Shim {
                 Ok(ToShim::Release) => self.ask_tracer(Tracer::release),
                 Ok(ToShim::GoOn) => self.ask_tracer(Tracer::go_on_with_rank),
                 Ok(ToShim::Seize) => self.let_look(false),
+                Ok(ToShim::GoOnAlone) => self.ask_tracer(go_on_alone),
+                Ok(ToShim::Leave) => self.ask_tracer(leave),
                 Ok(ToShim::Kill) => self.kill_program(),
                 Ok(ToShim::Opened) => self.ends = None,
                 Ok(ToShim::Unbind) => {
@@ -162,6 +164,8 @@ impl Shim {
                     }
                     events.push(ShimEvent::Sleeps);
                 }
+                // A program that was handed over is watched already, and may have ended.
+                Ok(ToShim::Left(pid)) if self.handed_over.contains(&pid) => {}
                 Ok(ToShim::Left(pid)) => self.watch(pid),
                 Ok(ToShim::Heard) => events.push(ShimEvent::Heard),
                 Ok(ToShim::End(code)) => {
@@ -216,15 +220,19 @@ impl Shim {
             }
             None => {}
         }
+        if let (Some(looks), Some(tracer)) = (&mut self.outside_looks, &self.tracer)
+            && looks.is_looking()
+            && let Some(threads) = stopped_threads(tracer)
+        {
+            looks.tell_stopped(&threads);
+        }
     }
 
     /// Reports events of the program without a gdb.
     fn tell_news(&mut self, news: Vec<ProgramNews>) {
         for one in news {
-            match (&one, &mut self.outside_looks) {
-                (ProgramNews::Loose, Some(looks)) => looks.tell_free(),
-                (ProgramNews::Stands, looks) => *looks = None,
-                _ => {}
+            if let (ProgramNews::Loose, Some(looks)) = (&one, &mut self.outside_looks) {
+                looks.tell_free();
             }
             // The server would take a look of another session for its own.
             if self.is_looked_at || !matches!(one, ProgramNews::Loose) {
@@ -387,6 +395,10 @@ impl Shim {
     }
 
     fn watch(&mut self, pid: i32) {
+        // A second entry would report an unknown status after the first one.
+        if self.watched.iter().any(|it| it.pid == pid) {
+            return;
+        }
         self.watched.push(WatchedProcess {
             pid,
             pidfd: sdm_system::pidfd_open(pid.cast_unsigned()).ok(),

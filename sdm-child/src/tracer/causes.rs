@@ -8,7 +8,7 @@ use sdm_system::proc::{self, Status};
 use super::signals::{is_of_instruction, needs_debugger};
 use super::traps::Trap;
 use super::{Cause, Tracer};
-use crate::may_have_own_handlers;
+use crate::{may_have_own_handlers, sys};
 
 /// The `si_code` of a SIGTRAP from a debug register.
 const TRAP_HWBKPT: i32 = 4;
@@ -39,9 +39,11 @@ impl Tracer {
         }
         let is_raised = code(id).is_some_and(|code| code > 0);
         let again = !(is_raised && is_of_instruction(signal));
+        let address = sys::fault_address(id).filter(|_| !again);
         Some(Cause::Signal {
             number: signal,
             again,
+            address,
         })
     }
 

@@ -11,9 +11,26 @@ pub enum Cause {
         number: i32,
         /// True if the signal must be sent again after the release: the thread's instruction does not raise it again.
         again: bool,
+        /// The address of the access or instruction that raised the signal; `None` for a signal that was sent.
+        address: Option<u64>,
     },
     /// The thread is at a watched function, and continues from the function's first instruction.
-    Function,
+    Function(EndingCall),
+}
+
+/// A call before which a program is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EndingCall {
+    /// `abort`.
+    Abort,
+    /// `MPI_Abort` with this code.
+    MpiAbort(i32),
+    /// `_exit` with this code, before `MPI_Finalize`.
+    Exit(i32),
+    /// The handler of errors in MPI, which may end the program.
+    MpiError,
+    /// The check of the use of MPI has found an error.
+    Check,
 }
 
 /// A program that its parent has released, to which a debugger attaches now.
@@ -56,7 +73,12 @@ pub enum ProgramNews {
         signal: i32,
     },
     /// The program is stopped, and needs a debugger: it must be released.
-    Stands,
+    Stands {
+        /// The thread that is stopped.
+        thread: i32,
+        /// The cause of the stop.
+        cause: Cause,
+    },
     /// The program was released.
     Free(Freed),
     /// The program is about to ask for its rank for the first time. It stays stopped until [`crate::ToShim::GoOn`].

@@ -28,9 +28,10 @@ use nix::unistd::Pid;
 use sdm_debug::fold::FoldRules;
 
 use crate::sys::{self, Resumption};
-pub use events::{Cause, Freed, MpiSymbols, ProgramNews};
+pub use events::{Cause, EndingCall, Freed, MpiSymbols, ProgramNews};
 use process::rank_of;
 use processes::{Processes, Scope};
+pub(crate) use release::{go_on_alone, leave, stopped_threads};
 use signals::{is_crash, is_stop};
 use traps::{Trap, Traps};
 
@@ -262,6 +263,10 @@ impl Tracer {
         if self.is_released(id) {
             return self.free(id);
         }
+        // The registers of a thread that waits for SIGCONT cannot be read.
+        if self.stands.is_some() {
+            return;
+        }
         if sys::send_on(id, Resumption::StayStopped, 0).is_ok()
             && let Some(thread) = self.processes.thread(id)
         {
@@ -313,7 +318,10 @@ impl Tracer {
             Trap::Abort if !self.is_meant(pid) || self.survives_abort(pid) => {}
             // It has called `MPI_Finalize` while nobody watched.
             Trap::End if self.processes.catches_up(pid, id) => {}
-            Trap::Abort | Trap::End | Trap::Check => return self.hold(pid, id, Cause::Function),
+            Trap::Abort | Trap::End | Trap::Check => {
+                let call = self.processes.call_at(pid, id);
+                return self.hold(pid, id, Cause::Function(call));
+            }
             Trap::Past => {}
         }
         self.go_on_or_stay(id);
@@ -336,6 +344,7 @@ impl Tracer {
             if let Cause::Signal {
                 number,
                 again: true,
+                ..
             } = cause
             {
                 self.again.push((pid, id, number));
@@ -360,7 +369,7 @@ impl Tracer {
         {
             let _ = ptrace::interrupt(Pid::from_raw(other));
         }
-        self.news.push(ProgramNews::Stands);
+        self.news.push(ProgramNews::Stands { thread: id, cause });
     }
 
     fn go_on_or_stay(&mut self, id: i32) {

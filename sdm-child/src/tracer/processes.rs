@@ -7,6 +7,7 @@ use nix::unistd::Pid;
 use sdm_system::proc;
 use sdm_system::rank_program::Candidate;
 
+use super::events::EndingCall;
 use super::process::{Process, Thread, options};
 
 /// Maximum number of times in a row that the threads of a process are listed.
@@ -36,6 +37,15 @@ impl Processes {
     pub(super) fn catches_up(&mut self, pid: i32, id: i32) -> bool {
         let process = self.all.get_mut(&pid);
         process.is_some_and(|it| it.traps.catch_up(id))
+    }
+
+    /// The call that a thread is about to make at a trap.
+    pub(super) fn call_at(&self, pid: i32, id: i32) -> EndingCall {
+        let traps = self.all.get(&pid).map(|it| &it.traps);
+        match (traps, ptrace::getregs(Pid::from_raw(id))) {
+            (Some(traps), Ok(registers)) => traps.call_at(&registers),
+            _ => EndingCall::Abort,
+        }
     }
 
     /// The traced threads, each with its process.

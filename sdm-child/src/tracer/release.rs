@@ -3,13 +3,38 @@
 use nix::libc;
 use nix::sys::ptrace;
 use nix::unistd::Pid;
+use sdm_system::look_socket::StoppedThread;
 use sdm_system::proc;
 
-use super::process::Process;
+use super::process::{Process, Thread};
 use super::processes::Scope;
 use super::traps::{self, Traps};
 use super::{Freed, ProgramNews, Tracer};
 use crate::sys::{self, Resumption};
+
+/// Resumes a program that is stopped for a debugger that does not come.
+pub(crate) fn go_on_alone(tracer: &mut Tracer) -> Vec<ProgramNews> {
+    tracer.stands = None;
+    tracer.release()
+}
+
+/// Releases all threads for good. A program that is stopped for a debugger receives its signal.
+pub(crate) fn leave(tracer: &mut Tracer) -> Vec<ProgramNews> {
+    tracer.stands = None;
+    tracer.let_go()
+}
+
+/// All traced threads with their registers, if the program is stopped for a debugger; `None` if it is not, or while a
+/// thread runs.
+pub(crate) fn stopped_threads(tracer: &Tracer) -> Option<Vec<StoppedThread>> {
+    tracer.stands?;
+    let all = tracer.processes.all.values().flat_map(|it| &it.threads);
+    let registers = |(id, thread): (&i32, &Thread)| {
+        thread.stood_at?;
+        Some((*id, sys::registers(*id)?))
+    };
+    all.map(registers).collect()
+}
 
 impl Tracer {
     /// Releases all threads for a debugger that attaches next. SIGSTOP stops the process in place of the present cause.

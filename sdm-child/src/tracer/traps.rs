@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::path::Path;
 
+use nix::libc;
 use nix::sys::ptrace;
 use nix::unistd::Pid;
 use object::elf::{DT_NEEDED, ET_DYN, PT_LOAD};
@@ -20,7 +21,7 @@ use sdm_mpi::symbols::{
 use sdm_system::files;
 use sdm_system::proc::{self, Mapping};
 
-use super::events::MpiSymbols;
+use super::events::{EndingCall, MpiSymbols};
 
 /// Number of addresses at which a processor can stop a thread.
 const SLOTS: usize = 4;
@@ -327,6 +328,25 @@ impl Traps {
         let mut all = self.wanted();
         all.find(|(known, _)| *known == address)
             .map(|(_, trap)| trap)
+    }
+
+    /// The call that a thread with these registers makes, with the code in its argument.
+    pub(super) fn call_at(&self, registers: &libc::user_regs_struct) -> EndingCall {
+        let known = &self.functions;
+        let is_at = |function: Option<u64>| function == Some(registers.rip);
+        // The upper half of a register with an `int` is undefined.
+        let code = |register: u64| {
+            u32::try_from(register & 0xffff_ffff)
+                .unwrap_or_default()
+                .cast_signed()
+        };
+        match () {
+            () if is_at(known.mpi_abort) => EndingCall::MpiAbort(code(registers.rsi)),
+            () if is_at(known.exit) => EndingCall::Exit(code(registers.rdi)),
+            () if is_at(known.fatal_error) => EndingCall::MpiError,
+            () if is_at(known.check_error) => EndingCall::Check,
+            () => EndingCall::Abort,
+        }
     }
 
     /// The addresses in the MPI library from which the rank of the process is read.

@@ -6,6 +6,7 @@ use nix::sys::signal::Signal;
 use sdm_core::CommandId;
 use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
 
+use super::alone::GdbEndOutcome;
 use crate::action::Action;
 use crate::gdb::Gdb;
 use crate::state::State;
@@ -114,6 +115,13 @@ pub(crate) fn gdb_closed(gdb: &Gdb) {
 
 /// Handles an unexpected end of gdb.
 pub(crate) fn gdb_died(gdb: &Gdb, text: &str) {
+    match super::alone::begin(gdb, text) {
+        GdbEndOutcome::ToParent => return,
+        GdbEndOutcome::Running(signal) => {
+            return program_ended(gdb, signal.map_or(End::Detached, End::Signalled));
+        }
+        GdbEndOutcome::ToEnd => {}
+    }
     let mut state = gdb.edit();
     if !state.activity.is_live() {
         return;
@@ -147,6 +155,11 @@ pub(crate) async fn kill(gdb: Gdb, id: CommandId) {
 
 async fn kill_program(gdb: &Gdb) -> Result<(), Failure> {
     let killed = || End::Signalled(Signal::SIGKILL.as_str().to_owned());
+    if gdb.get().origin.why_alone().is_some() {
+        // Its parent kills it.
+        program_ended(gdb, killed());
+        return Ok(());
+    }
     interrupt_query(gdb);
     let Some(pid) = gdb.get().pid() else {
         // gdb has not run the program yet.
@@ -186,6 +199,10 @@ pub(crate) async fn detach(gdb: Gdb, id: CommandId) {
 }
 
 async fn detach_program(gdb: &Gdb) -> Result<(), Failure> {
+    if super::alone::leave(gdb) {
+        program_ended(gdb, End::Detached);
+        return Ok(());
+    }
     interrupt_query(gdb);
     // No command may come between the steps of a start.
     let begun = |state: &State| {

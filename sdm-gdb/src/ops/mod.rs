@@ -1,6 +1,7 @@
 //! The operations: one for each command, for stops and for records of gdb.
 
 mod absent;
+pub(super) mod alone;
 mod argument_sources;
 pub(super) mod attach;
 mod breakpoints;
@@ -29,6 +30,7 @@ mod locks;
 mod memory;
 mod mpi_error;
 pub(super) mod native_stacks;
+pub(super) mod native_stop;
 mod object_arrays;
 mod object_children;
 mod objects;

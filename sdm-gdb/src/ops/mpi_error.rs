@@ -22,6 +22,9 @@ const SECOND: [&str; 2] = ["$rsi", "$x1"];
 /// The register with a function's first argument, on x86-64 and on AArch64.
 const FIRST: [&str; 2] = ["$rdi", "$x0"];
 
+/// The text for `_exit` before `MPI_Finalize`.
+pub(crate) const EXIT_BEFORE_FINALIZE: &str = "_exit before MPI_Finalize";
+
 /// A call that ends the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LastCall {
@@ -33,15 +36,20 @@ pub(crate) enum LastCall {
 pub(crate) async fn ending(gdb: &Gdb, call: LastCall) -> String {
     let (what, registers) = match call {
         LastCall::Abort => (sdm_mpi::symbols::ABORT, SECOND),
-        LastCall::ExitBeforeFinalize => ("_exit before MPI_Finalize", FIRST),
+        LastCall::ExitBeforeFinalize => (EXIT_BEFORE_FINALIZE, FIRST),
     };
     for register in registers {
         let code = evaluated(gdb, IN_C, &format!("(int) {register}")).await;
         if let Some(code) = code.ok().and_then(|it| it.text.parse::<i32>().ok()) {
-            return format!("{what} with code {code}");
+            return with_code(what, code);
         }
     }
     what.to_owned()
+}
+
+/// Text for the stop at a call that ends the program with this code.
+pub(crate) fn with_code(what: &str, code: i32) -> String {
+    format!("{what} with code {code}")
 }
 
 /// Text for the stop in Open MPI's error handler, which is about to call `MPI_Abort`: that call, and the class of the

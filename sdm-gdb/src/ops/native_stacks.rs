@@ -33,7 +33,7 @@ pub fn fold_looked(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Task
 }
 
 /// The reason for a stack that was not read to its end; `None` for a whole stack.
-fn stop_reason(
+pub(super) fn stop_reason(
     removed_file: &Option<String>,
     is_whole: bool,
     frames: &[StackFrame],

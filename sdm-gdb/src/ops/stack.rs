@@ -1,7 +1,7 @@
 //! Stacks and threads, and the selection of a thread and a frame.
 
 use sdm_debug::command::{BacktraceSpec, FrameSelect};
-use sdm_debug::fold::{RawFrame, RawThread, STOPPED, fold_task, innermost_user_frame};
+use sdm_debug::fold::{FoldRules, RawFrame, RawThread, STOPPED, fold_task, innermost_user_frame};
 use sdm_debug::reply::{Backtrace, Frame, FrameView, ThreadView};
 use sdm_debug::{Failure, FailureCode, Reply};
 
@@ -62,16 +62,19 @@ pub(crate) async fn backtrace(gdb: &Gdb, spec: &BacktraceSpec) -> Result<Reply, 
     }))
 }
 
-/// Range of the frames from the innermost user frame to the outermost one; all frames if no frame is the user's.
 fn shown(gdb: &Gdb, frames: &[GdbFrame]) -> (usize, usize) {
     let config = gdb.get().config.clone();
     let raw: Vec<RawFrame> = frames.iter().map(GdbFrame::raw).collect();
-    let Some(first) = innermost_user_frame(&raw, &config.fold) else {
-        return (0, frames.len());
+    shown_frames(&raw, &config.fold)
+}
+
+/// Range of the frames from the innermost user frame to the outermost one; all frames if no frame is the user's.
+pub(super) fn shown_frames(raw: &[RawFrame], rules: &FoldRules) -> (usize, usize) {
+    let Some(first) = innermost_user_frame(raw, rules) else {
+        return (0, raw.len());
     };
-    let is_user = |frame: &RawFrame| {
-        innermost_user_frame(std::slice::from_ref(frame), &config.fold).is_some()
-    };
+    let is_user =
+        |frame: &RawFrame| innermost_user_frame(std::slice::from_ref(frame), rules).is_some();
     let last = raw.iter().rposition(is_user).unwrap_or(first.index);
     (first.index, last.max(first.index) + 1)
 }

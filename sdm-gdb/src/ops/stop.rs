@@ -216,7 +216,7 @@ async fn look_for_libraries(gdb: &Gdb) {
     }
 }
 
-fn report(gdb: &Gdb, stop: Stop) {
+pub(crate) fn report(gdb: &Gdb, stop: Stop) {
     let mut state = gdb.edit();
     if state.activity.is_executing() || !state.activity.is_live() {
         return;

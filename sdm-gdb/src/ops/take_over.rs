@@ -15,7 +15,7 @@ use super::attach::{is_held_or_over, tell_lost_program, wake};
 use super::end::gdb_died;
 use super::run::begin;
 use super::threads::kernel_id;
-use crate::action::Action;
+use crate::action::{Action, SeizedAction};
 use crate::gdb::Gdb;
 use crate::state::State;
 use crate::state::activity::RunKind;
@@ -47,7 +47,16 @@ async fn carry_out(gdb: &Gdb, program: PathBuf) -> Result<(), Failure> {
         answer.await?;
     }
     super::start::carry_out_handles(gdb).await;
-    gdb.edit().actions.push_back(Action::LetGo);
+    // The parent keeps a program stopped to which gdb cannot attach.
+    if let Some(pid) = gdb.get().pid()
+        && !gdb.host().may_attach(pid)
+    {
+        let text = "ptrace: Operation not permitted";
+        return Err(Failure::new(FailureCode::AttachFailed, text));
+    }
+    gdb.edit()
+        .actions
+        .push_back(Action::Seized(SeizedAction::LetGo));
     let freed = |state: &State| match state.origin.freed() {
         _ if !state.activity.is_live() => Some(None),
         freed => freed.map(Some),
@@ -111,7 +120,7 @@ async fn way_on(gdb: &Gdb, pid: i32, freed: Freed) -> Result<String, Failure> {
     let Some((thread, cause)) = freed.stood else {
         return Ok(RunKind::Continue.line());
     };
-    if let Cause::Signal { number, again } = cause {
+    if let Cause::Signal { number, again, .. } = cause {
         if again {
             gdb.edit().actions.push_back(Action::SignalThread {
                 pid,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sdm_child::Freed;
+use sdm_child::{Cause, Freed};
 use sdm_debug::command::StopAt;
 
 use super::breakpoints::SavedBreakpoint;
@@ -24,6 +24,10 @@ pub(crate) enum Origin {
         freed: Option<Freed>,
         /// True once gdb has attached: from then on gdb reports the program's events.
         is_taken_over: bool,
+        /// The thread that the parent has stopped, and the cause; `None` while the program runs.
+        stands: Option<(i32, Cause)>,
+        /// The reason why no gdb can attach; `None` if one can.
+        why_alone: Option<String>,
     },
     /// gdb has attached to a running process, and detaches at its own end.
     Attached {
@@ -107,8 +111,65 @@ impl Origin {
 
     /// Records the release of a seized program by its parent.
     pub(crate) fn set_freed(&mut self, how: Freed) {
-        if let Self::Seized { freed, .. } = self {
+        if let Self::Seized { freed, stands, .. } = self {
             *freed = Some(how);
+            *stands = how.stood.or(*stands);
+        }
+    }
+
+    /// Records that the parent has stopped a thread of the seized program.
+    pub(crate) fn set_stood(&mut self, thread: i32, cause: Cause) {
+        if let Self::Seized { stands, .. } = self {
+            *stands = Some((thread, cause));
+        }
+    }
+
+    /// Records that the seized program has ended with its parent.
+    pub(crate) fn forget_stop(&mut self) {
+        if let Self::Seized {
+            stands, why_alone, ..
+        } = self
+        {
+            (*stands, *why_alone) = (None, None);
+        }
+    }
+
+    /// Records that the parent is to resume the seized program.
+    pub(crate) fn forget_stood(&mut self) {
+        if let Self::Seized { stands, .. } = self {
+            *stands = None;
+        }
+    }
+
+    /// The thread of a seized program that its parent has stopped, and the cause; `None` if there is none.
+    pub(crate) fn stood(&self) -> Option<(i32, Cause)> {
+        match self {
+            Self::Seized { stands, .. } => *stands,
+            _ => None,
+        }
+    }
+
+    /// Records the reason why no gdb can attach to a program that its parent has stopped. False for other programs.
+    pub(crate) fn leave_alone(&mut self, why: &str) -> bool {
+        match self {
+            Self::Seized {
+                is_taken_over: false,
+                stands: Some(_),
+                why_alone,
+                ..
+            } => {
+                *why_alone = Some(why.to_owned());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The reason why no gdb can attach to the program; `None` if one can.
+    pub(crate) fn why_alone(&self) -> Option<&str> {
+        match self {
+            Self::Seized { why_alone, .. } => why_alone.as_deref(),
+            _ => None,
         }
     }
 

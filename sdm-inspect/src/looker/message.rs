@@ -12,7 +12,7 @@ use sdm_debug::probe::TaskProbe;
 use sdm_debug::reply::TaskStacks;
 
 use crate::snapshot::Refusal;
-use crate::stack::ProcessStacks;
+use crate::stack::{ProcessStacks, StoppedThread};
 
 /// Maximum length of a message, in bytes.
 const BYTES_MAX: usize = 64 << 20;
@@ -47,6 +47,8 @@ pub enum Question {
     },
     /// A probe of each process; the rules name the frames of runtimes.
     Probe(ProbeSpec, FoldRules),
+    /// One thread of each process, with its variables and registers: the one among these.
+    Thread(Vec<i32>),
 }
 
 /// The looker's answer about one process.
@@ -78,6 +80,8 @@ pub enum View {
     },
     /// The stacks, changes and waits of one process for a diagnosis: see [`Question::Probe`].
     Probe(LookedProbe),
+    /// A thread of the process: see [`Question::Thread`].
+    Thread(Box<StoppedThread>),
 }
 
 /// The facts of a probe without a debugger.

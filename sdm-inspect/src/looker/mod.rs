@@ -134,6 +134,13 @@ fn answer(
             let found = inspector.inspect(&ask.pids, true, PATIENCE).into_iter();
             found.map(|it| view(prober, &it?, Some(rules))).collect()
         }
+        Question::Thread(ids) => {
+            let found = inspector.inspect(&ask.pids, false, PATIENCE).into_iter();
+            let thread = |it: Inspection| it.stopped_thread(ids).ok_or(Refusal::Ended);
+            found
+                .map(|it| Ok(View::Thread(Box::new(thread(it?)?))))
+                .collect()
+        }
         Question::Stacks | Question::Samples { .. } => {
             let stacks = inspector.stacks(&ask.pids, PATIENCE).into_iter();
             stacks.map(|it| it.map(View::Stacks)).collect()

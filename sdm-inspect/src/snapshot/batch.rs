@@ -11,9 +11,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use nix::unistd::{ForkResult, Pid, getppid, pipe};
 
-use super::capture::take;
+use super::capture::{take, take_stopped};
 use super::kernel_wait::{self, KernelWait};
-use super::loose_program::LooseProgram;
+use super::loose_program::TracedPrograms;
 use super::{CaptureRequest, Refusal, Snapshot};
 use crate::sys;
 
@@ -30,13 +30,13 @@ type Taken = Result<Snapshot, Refusal>;
 /// the time `patience` to stop. While a thread in state D is waited for, no thread of its process is stopped.
 #[must_use]
 pub fn take_all(wanted: &[CaptureRequest], patience: Duration) -> Vec<Taken> {
-    let _loose = LooseProgram::all(wanted.iter().map(|it| it.pid));
+    let traced = TracedPrograms::among(wanted.iter().map(|it| it.pid));
     let mut all = Vec::with_capacity(wanted.len());
     // Whether the next process was in state D.
     let mut has_waited = false;
     while let Some(rest) = wanted.get(all.len()..).filter(|rest| !rest.is_empty()) {
         let taken = all.len();
-        match take_some(rest, (patience, has_waited), &mut all) {
+        match take_some(rest, &traced, (patience, has_waited), &mut all) {
             Ok(None) => {}
             Ok(Some(wait)) => all.extend(wait.outlasts().map(Err)),
             Err(error) => all.push(Err(error.into())),
@@ -51,6 +51,7 @@ pub fn take_all(wanted: &[CaptureRequest], patience: Duration) -> Vec<Taken> {
 /// D was waited for before.
 fn take_some(
     wanted: &[CaptureRequest],
+    traced: &TracedPrograms,
     (patience, has_waited): (Duration, bool),
     all: &mut Vec<Taken>,
 ) -> io::Result<Option<KernelWait>> {
@@ -59,7 +60,7 @@ fn take_some(
     let child = match sys::fork_off()? {
         ForkResult::Child => {
             drop(from);
-            take_and_tell(wanted, File::from(to), parent);
+            take_and_tell(wanted, traced, File::from(to), parent);
             sys::leave()
         }
         ForkResult::Parent { child } => child,
@@ -102,13 +103,16 @@ fn take_some(
 
 /// Runs in the child. After the first failure it exits, because a thread may remain that is not stopped yet and cannot
 /// be detached.
-fn take_and_tell(wanted: &[CaptureRequest], mut to: File, parent: Pid) {
+fn take_and_tell(wanted: &[CaptureRequest], traced: &TracedPrograms, mut to: File, parent: Pid) {
     let bound = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
     if bound.is_err() || getppid() != parent {
         return;
     }
     for wanted in wanted {
-        let taken = take(wanted);
+        let taken = match traced.stopped(wanted.pid) {
+            Some(threads) => take_stopped(wanted, threads),
+            None => take(wanted),
+        };
         let told = send(&mut to, &taken);
         if taken.is_err() || told.is_err() {
             break;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use sdm_system::look_socket::StoppedThread;
 use sdm_system::process_memory::{PAGE_BYTES, read_memory};
 
 use super::page_cache::PageCache;
@@ -11,7 +12,7 @@ use super::stop::TracedThreads;
 use super::{LOCK_BYTES, Refusal, Registers, Snapshot, Thread, Window};
 use crate::kernel;
 use crate::python::{self, PythonThread, Runtime};
-use crate::sys;
+use crate::sys::{self, REGISTER_WORDS};
 
 /// Bytes of each stack that are read at first: nearly all stacks of waiting programs are shorter.
 pub const WINDOW_BYTES: usize = 64 << 10;
@@ -77,11 +78,16 @@ impl ReadBuffer {
         }
     }
 
-    fn read(&mut self, wanted: &CaptureRequest, id: i32) -> Result<(), Refusal> {
-        let words = sys::registers(id)?.ok_or(Refusal::Architecture)?;
-        let registers = Registers::of_kernel(&words);
+    /// Reads a stopped thread with these registers.
+    fn read(
+        &mut self,
+        wanted: &CaptureRequest,
+        id: i32,
+        words: &[u64; REGISTER_WORDS],
+    ) -> Result<(), Refusal> {
+        let registers = Registers::of_kernel(words);
         let at = self.threads.len();
-        let call = system_call(&words);
+        let call = system_call(words);
         let lock = kernel::futex_wait(call).and_then(|(address, _)| {
             let mut bytes = [0; LOCK_BYTES];
             let count = read_memory(id, address, &mut bytes);
@@ -142,17 +148,38 @@ pub(super) fn take(wanted: &CaptureRequest) -> Result<Snapshot, Refusal> {
     let began = Instant::now();
     let read = held.stop().and_then(|()| {
         let mut ids = held.ids();
-        ids.try_for_each(|id| room.read(wanted, id))
+        ids.try_for_each(|id| {
+            let words = sys::registers(id)?.ok_or(Refusal::Architecture)?;
+            room.read(wanted, id, &words)
+        })
     });
-    let id = held.ids().next();
-    let python = id
-        .zip(wanted.python)
-        .map_or_else(BTreeMap::new, |(id, runtime)| {
-            python::threads(&PageCache::of(id), runtime)
-        });
+    let python = python(wanted, held.ids().next());
     let released = held.release();
     let stood = began.elapsed();
     read?;
     released.map_err(|_| Refusal::Stuck)?;
     Ok(room.snapshot(wanted.pid, python, stood))
+}
+
+/// Reads a process that its tracer keeps stopped, from the registers of its threads.
+pub(super) fn take_stopped(
+    wanted: &CaptureRequest,
+    threads: &[StoppedThread],
+) -> Result<Snapshot, Refusal> {
+    let mut room = ReadBuffer::of(wanted, threads.len());
+    for (id, words) in threads {
+        let words = words.as_slice().try_into();
+        room.read(wanted, *id, words.map_err(|_| Refusal::Architecture)?)?;
+    }
+    let id = threads.first().map(|(id, _)| *id);
+    let python = python(wanted, Some(id.ok_or(Refusal::Ended)?));
+    Ok(room.snapshot(wanted.pid, python, Duration::ZERO))
+}
+
+/// The threads of the interpreter, if they are wanted. `id` is a thread of the process.
+fn python(wanted: &CaptureRequest, id: Option<i32>) -> BTreeMap<i32, PythonThread> {
+    id.zip(wanted.python)
+        .map_or_else(BTreeMap::new, |(id, runtime)| {
+            python::threads(&PageCache::of(id), runtime)
+        })
 }

@@ -1,35 +1,67 @@
 //! Programs that a shim of another session traces. A shim is the parent process of a rank. It detaches from the program
-//! on request, so that this process can inspect the program.
+//! on request, so that this process can inspect the program. It reads the registers of a program that stays stopped.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use sdm_system::look_socket::{TRACER_NAME, connect};
+use sdm_system::look_socket::{
+    DETACHED, STOPPED, StoppedThread, TRACER_NAME, connect, read_threads,
+};
 use sdm_system::proc;
 
 /// Time that all tracers together have to detach, and that each has to trace its program again.
 const WAIT: Duration = Duration::from_secs(2);
 
-/// A program from which its tracer has detached. Drop lets the tracer trace it again.
-pub(super) struct LooseProgram(UnixStream);
+/// The traced programs among some processes.
+#[derive(Default)]
+pub(super) struct TracedPrograms {
+    /// The programs that may be traced now.
+    loose: Vec<LooseProgram>,
+    /// The threads of the programs that stay stopped, by pid.
+    stopped: BTreeMap<i32, Vec<StoppedThread>>,
+}
 
-impl LooseProgram {
-    /// Has the shims that trace some of these processes detach. Returns the released processes; the other processes
-    /// stay as they are.
-    pub(super) fn all(pids: impl Iterator<Item = i32>) -> Vec<Self> {
-        let tracer = |pid| proc::of(pid).living().status().ok()?.tracer();
-        let is_shim = |tracer: &i32| {
-            let name = proc::of(*tracer).name();
-            name.is_ok_and(|name| name.starts_with(TRACER_NAME))
-        };
-        let tracers = pids.filter_map(tracer).filter(is_shim);
-        let asked: Vec<_> = tracers.filter_map(|it| connect(it).ok()).collect();
+/// A program from which its tracer has detached. Drop lets the tracer trace it again.
+struct LooseProgram(UnixStream);
+
+impl TracedPrograms {
+    /// Has the shims that trace some of these processes detach, unless they keep them stopped. The other processes stay
+    /// as they are.
+    pub(super) fn among(pids: impl Iterator<Item = i32>) -> Self {
+        let asked = pids.filter_map(|pid| Some((pid, connect(shim_of(pid)?).ok()?)));
+        let asked: Vec<(i32, UnixStream)> = asked.collect();
         let until = Instant::now() + WAIT;
-        let is_free = |it: &UnixStream| receives(it, until) == Some(1);
-        asked.into_iter().filter(is_free).map(Self).collect()
+        let mut all = Self::default();
+        for (pid, mut shim) in asked {
+            match receives(&shim, until) {
+                Some(DETACHED) => all.loose.push(LooseProgram(shim)),
+                Some(STOPPED) => {
+                    let is_its = |(id, _): &StoppedThread| proc::of(pid).thread(*id).stat().is_ok();
+                    let mut threads = read_threads(&mut shim).unwrap_or_default();
+                    threads.retain(is_its);
+                    all.stopped.insert(pid, threads);
+                }
+                _ => {}
+            }
+        }
+        all
     }
+
+    /// The threads of a program that stays stopped; `None` for another process.
+    pub(super) fn stopped(&self, pid: i32) -> Option<&[StoppedThread]> {
+        self.stopped.get(&pid).map(Vec::as_slice)
+    }
+}
+
+/// The shim that traces a process; `None` if none does.
+fn shim_of(pid: i32) -> Option<i32> {
+    let tracer = proc::of(pid).living().status().ok()?.tracer()?;
+    let name = proc::of(tracer).name();
+    name.is_ok_and(|name| name.starts_with(TRACER_NAME))
+        .then_some(tracer)
 }
 
 impl Drop for LooseProgram {
@@ -37,15 +69,16 @@ impl Drop for LooseProgram {
     fn drop(&mut self) {
         let until = Instant::now() + WAIT;
         if self.0.shutdown(Shutdown::Write).is_ok() {
-            while receives(&self.0, until) == Some(1) {}
+            while receives(&self.0, until).is_some() {}
         }
     }
 }
 
-/// Number of bytes received, at most one; 0 at the end, `None` if nothing comes in time.
-fn receives(mut from: &UnixStream, until: Instant) -> Option<usize> {
+/// The next byte; `None` at the end, or if nothing comes in time.
+fn receives(mut from: &UnixStream, until: Instant) -> Option<u8> {
     let left = until.saturating_duration_since(Instant::now());
     from.set_read_timeout(Some(left.max(Duration::from_millis(1))))
         .ok()?;
-    from.read(&mut [0]).ok()
+    let mut byte = [0];
+    (from.read(&mut byte).ok()? == 1).then_some(byte[0])
 }

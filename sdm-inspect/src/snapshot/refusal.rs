@@ -1,6 +1,8 @@
 //! Reasons why there is no snapshot of a process.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 use nix::errno::Errno;
 use sdm_system::proc;
@@ -104,15 +106,22 @@ impl Refusal {
         let Ok(status) = process.status() else {
             return Self::Ended;
         };
-        if let Some(tracer) = status.tracer() {
+        let own = nix::unistd::geteuid().as_raw();
+        let ids = status.ids("Uid").unwrap_or_default();
+        let is_own = ids.iter().all(|id| *id == own);
+        // The files of a protected process belong to root.
+        let is_protected = || {
+            let owner = fs::metadata(process.path("task")).map(|it| it.uid());
+            is_own && owner.is_ok_and(|owner| owner != own)
+        };
+        if let Some(tracer) = status.tracer()
+            && !is_protected()
+        {
             return Self::Traced { tracer };
         }
         if process.state().is_none_or(proc::State::has_ended) {
             return Self::Ended;
         }
-        let own = nix::unistd::geteuid().as_raw();
-        let ids = status.ids("Uid").unwrap_or_default();
-        let is_own = ids.iter().all(|id| *id == own);
         let scope = proc::of_machine("sys/kernel/yama/ptrace_scope").unwrap_or_default();
         let why = match scope.trim() {
             _ if !is_own => "the process belongs to another user".to_owned(),

@@ -14,6 +14,26 @@ pub const STACK_POINTER: u16 = 7;
 pub const RETURN_ADDRESS: u16 = 16;
 /// The callee-saved registers, except the stack pointer.
 const KEPT: [u16; 6] = [3, 6, 12, 13, 14, 15];
+/// Names of the registers in gdb's order, with their DWARF numbers.
+const NAMES: [(&str, u16); COUNT] = [
+    ("rax", 0),
+    ("rbx", 3),
+    ("rcx", 2),
+    ("rdx", 1),
+    ("rsi", 4),
+    ("rdi", 5),
+    ("rbp", FRAME_POINTER),
+    ("rsp", STACK_POINTER),
+    ("r8", 8),
+    ("r9", 9),
+    ("r10", 10),
+    ("r11", 11),
+    ("r12", 12),
+    ("r13", 13),
+    ("r14", 14),
+    ("r15", 15),
+    ("rip", RETURN_ADDRESS),
+];
 /// Index of each register in the kernel's `user_regs_struct`.
 const OF_KERNEL: [usize; COUNT] = [10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16];
 
@@ -65,6 +85,15 @@ impl Registers {
     pub(crate) fn common(&self, other: &Self) -> Self {
         let same = |at: usize| self.0[at].filter(|_| self.0[at] == other.0[at]);
         Self(std::array::from_fn(same))
+    }
+
+    /// The known registers by their names, in gdb's order.
+    pub(crate) fn named(&self) -> Vec<(String, u64)> {
+        let known = NAMES.iter().filter_map(|(name, number)| {
+            let value = self.get(*number)?;
+            Some(((*name).to_owned(), value))
+        });
+        known.collect()
     }
 
     /// The program counter; `None` if unknown.

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::values::PlainVariable;
+
 /// The stacks of a process's threads at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessStacks {
@@ -27,6 +29,28 @@ pub struct ThreadStack {
     /// Name of the file with the outermost frame, if the stack ends there because the file was removed or replaced;
     /// otherwise `None`.
     pub removed_file: Option<String>,
+}
+
+/// A thread of a process that stays stopped, with the data of its frames.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoppedThread {
+    /// File name of the program, without directories.
+    pub program: String,
+    /// The stack.
+    pub stack: ThreadStack,
+    /// The data of each frame, in the order of the frames.
+    pub details: Vec<FrameDetail>,
+}
+
+/// Data of a frame beside its place.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct FrameDetail {
+    /// Path of the source file; `None` if unknown.
+    pub path: Option<String>,
+    /// The variables that are plain, and the names of the others.
+    pub variables: Vec<PlainVariable>,
+    /// The known general registers by their names.
+    pub registers: Vec<(String, u64)>,
 }
 
 /// A stack frame: a function that has been called and has not returned.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::frame::{ProcessStacks, StackFrame, ThreadStack};
+use super::frame::{FrameDetail, ProcessStacks, StackFrame, StoppedThread, ThreadStack};
 use super::tail_callee::{self, CALL};
 use super::thread::{Detail, ThreadInspection, read_thread};
 use crate::address_space::{CODE_BYTES_MAX, Space};
@@ -13,9 +13,11 @@ use crate::memory::Memory;
 use crate::python::{PythonThread, Runtime, is_evaluation};
 use crate::snapshot::{Registers, Snapshot, Thread};
 use crate::unwind::{End, FunctionCode, never_returns};
-use crate::values::{Scope, Value, evaluate};
+use crate::values::{PlainVariable, Scope, Value, evaluate};
 use sdm_system::process_memory::read_memory;
 
+/// Maximum number of frames whose variables are read.
+const DETAILED_FRAMES_MAX: usize = 256;
 /// Size of a near call with a relative target.
 const CALL_BYTES: u64 = 5;
 
@@ -103,6 +105,36 @@ impl Inspection {
             threads: self.stacks().cloned().collect(),
             stood: self.snapshot.stood,
         }
+    }
+
+    /// The first of these threads of the process, or else its first thread, with its variables and registers. `None`
+    /// without a thread.
+    pub(crate) fn stopped_thread(&self, ids: &[i32]) -> Option<StoppedThread> {
+        let is_it = |it: &ThreadStack| ids.contains(&it.thread);
+        let thread = self.stacks().position(is_it).unwrap_or(0);
+        let stack = self.stacks().nth(thread)?.clone();
+        let detail = |level| FrameDetail {
+            path: self.path(thread, level).map(str::to_owned),
+            variables: match level < DETAILED_FRAMES_MAX {
+                true => self.plain_variables(thread, level),
+                false => Vec::new(),
+            },
+            registers: self
+                .registers(thread, level)
+                .map(Registers::named)
+                .unwrap_or_default(),
+        };
+        Some(StoppedThread {
+            program: self.space.program().to_owned(),
+            details: (0..stack.frames.len()).map(detail).collect(),
+            stack,
+        })
+    }
+
+    fn plain_variables(&self, thread: usize, level: usize) -> Vec<PlainVariable> {
+        let text = |address| self.address_text(address);
+        let plain = self.within(thread, level, |scope| scope.plain(&text));
+        plain.unwrap_or_default()
     }
 
     /// Pid of the process.

@@ -9,7 +9,8 @@ mod thread;
 use std::rc::Rc;
 use std::time::Duration;
 
-pub use frame::{ProcessStacks, StackFrame, ThreadStack};
+pub use crate::values::PlainVariable;
+pub use frame::{FrameDetail, ProcessStacks, StackFrame, StoppedThread, ThreadStack};
 pub use inspection::Inspection;
 
 use crate::address_space::Space;

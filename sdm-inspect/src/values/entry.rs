@@ -22,6 +22,12 @@ pub(super) struct Local {
     depth: isize,
 }
 
+impl Local {
+    pub(super) fn depth(&self) -> isize {
+        self.depth
+    }
+}
+
 impl Scope<'_> {
     /// An attribute of an entry, or of its abstract origin or specification; `None` if none has it.
     pub(super) fn attribute(

@@ -28,16 +28,28 @@ impl Scope<'_> {
         }
         match self.attribute(offset, gimli::DW_AT_location)? {
             AttributeValue::Exprloc(expression) => self.located(expression),
-            list => {
-                let mut list = self.unit.attr_locations(list).ok()??;
-                while let Some(one) = list.next().ok()? {
-                    if (one.range.begin..one.range.end).contains(&self.address) {
-                        return self.located(one.data);
-                    }
-                }
-                None
+            list => self.located(self.listed(list)?),
+        }
+    }
+
+    /// True if the variable of an entry has a location at the function's current address.
+    pub(super) fn is_located(&self, offset: UnitOffset) -> bool {
+        match self.attribute(offset, gimli::DW_AT_location) {
+            Some(AttributeValue::Exprloc(expression)) => !expression.0.is_empty(),
+            Some(list) => self.listed(list).is_some(),
+            None => self.attribute(offset, gimli::DW_AT_const_value).is_some(),
+        }
+    }
+
+    /// The expression of a list for the function's current address; `None` if the list has none.
+    fn listed(&self, list: AttributeValue<Slice>) -> Option<Expression<Slice>> {
+        let mut list = self.unit.attr_locations(list).ok()??;
+        while let Some(one) = list.next().ok()? {
+            if (one.range.begin..one.range.end).contains(&self.address) {
+                return Some(one.data);
             }
         }
+        None
     }
 
     fn located(&self, expression: Expression<Slice>) -> Option<Storage> {

@@ -7,10 +7,12 @@ mod contents;
 mod entry;
 mod expression;
 mod location;
+mod plain;
 mod scope;
 mod types;
 mod value;
 
 pub(crate) use expression::evaluate;
+pub use plain::PlainVariable;
 pub(crate) use scope::Scope;
 pub(crate) use value::Value;

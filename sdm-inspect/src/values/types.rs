@@ -15,7 +15,7 @@ const POINTER_BYTES: u64 = 8;
 
 impl Scope<'_> {
     /// The type behind typedefs and qualifiers, with its tag; `None` if it is not found.
-    fn bare(&self, kind: UnitOffset) -> Option<(UnitOffset, DwTag)> {
+    pub(super) fn bare(&self, kind: UnitOffset) -> Option<(UnitOffset, DwTag)> {
         let mut kind = kind;
         for _ in 0..HOPS_MAX {
             let tag = self.unit.entry(kind).ok()?.tag();

@@ -183,6 +183,33 @@ fn crash_abort_or_early_exit_starts_one_gdb_for_its_rank() {
     }
 }
 
+#[test]
+fn crash_abort_or_early_exit_is_reported_without_gdb() {
+    for (launcher, compiler) in chosen(
+        crash_abort_or_early_exit_is_reported_without_gdb,
+        &LAUNCHERS,
+    ) {
+        let place = Place::new();
+        let _program = place.compile("mpi_ends", compiler);
+        for (how, code, shown) in [
+            ("segv", 139, "received signal SIGSEGV, Segmentation fault"),
+            ("abort", 121, "about to call MPI_Abort with code 9"),
+            (
+                "exit",
+                121,
+                "about to call _exit before MPI_Finalize with code 7",
+            ),
+        ] {
+            let done = batch(&place, launcher, "/nosuch/gdb", "mpi_ends", &[how]).code(code);
+            let shown = format!("rank 2: {shown}");
+            assert!(done.out.contains(&shown), "{launcher} {how}: {done}");
+            let stacks = done.answer("[@stopped] stacks");
+            let place = if how == "exit" { "exit ()" } else { "leave ()" };
+            assert!(stacks.contains(place), "{launcher} {how}: {done}");
+        }
+    }
+}
+
 /// The process of SDM that traces the only rank of a batch.
 fn tracer_of(running: &Running<'_>) -> u32 {
     let shown = running.out.wait_line(0, "process ");

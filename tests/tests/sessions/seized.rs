@@ -3,10 +3,13 @@
 use std::path::Path;
 
 use nix::sys::signal::Signal;
+use sdm_system::proc::State;
 use sdm_tests::binaries;
 use sdm_tests::counted_gdb::CountedGdb;
+use sdm_tests::leftovers::holding;
 use sdm_tests::place::{Compiler, Place, script};
 use sdm_tests::processes::{self, signal};
+use sdm_tests::relay::{Hold, Relay};
 use sdm_tests::run::until;
 use sdm_tests::sdm::{Done, Running, Sdm, command};
 
@@ -72,13 +75,159 @@ fn each_crashing_rank_gets_one_gdb() {
     assert_eq!(gdb.starts(), 2, "{done}");
 }
 
-/// A crash while no gdb is available is reported, and no process is left.
+/// A crash is reported with its signal and its stack although no gdb is available. No process is left.
 #[test]
 fn crash_is_reported_if_no_gdb_can_be_started() {
     let place = Place::new();
     let program = place.compile("work", Compiler::C);
-    let done = batch(&place, "/nosuch/gdb", &program, &["segv"]).code(122);
-    assert!(done.united().contains("/nosuch/gdb: no such gdb"), "{done}");
+    let none = script(place.path(), "no-gdb", "exit 1");
+    let none = none.to_str().expect("text");
+    for (gdb, why) in [
+        ("/nosuch/gdb", "/nosuch/gdb: no such gdb"),
+        (none, "gdb exited with 1"),
+    ] {
+        let report = place.path().join("report.html");
+        let done = Sdm::run(&place, 2)
+            .args(["--batch", "--gdb", gdb, "--report"])
+            .args([&report])
+            .program(&program, &["segv"])
+            .finish()
+            .code(139);
+        let why = format!("no gdb for SIGSEGV at address 0x0: {why}");
+        assert!(done.united().contains(&why), "{done}");
+        let signal = "received signal SIGSEGV, Segmentation fault";
+        assert!(done.united().contains(signal), "{done}");
+        let at = "write_through () at work.c:";
+        assert!(done.united().contains(&format!("{signal}, {at}")), "{done}");
+        done.expect_part(
+            "[@crashed] bt",
+            "#0  write_through (pointer=0x0) at work.c:",
+        );
+        done.expect_part("[@stopped] stacks", at);
+        let page = std::fs::read_to_string(&report).expect("the report");
+        for text in [signal, &why, "write_through"] {
+            assert!(page.contains(text), "{text}: {page}");
+        }
+        place.assert_gone();
+    }
+}
+
+/// Frames and plain variables of a crash are the same with a gdb and without.
+#[test]
+fn crash_has_the_same_plain_variables_without_gdb() {
+    let place = Place::new();
+    let program = place.compile("plain_values", Compiler::C);
+    let asks = [
+        "[@crashed] bt",
+        "[@crashed] info locals",
+        "[@crashed] info args",
+    ];
+    let [with, without] = ["gdb", "/nosuch/gdb"].map(|gdb| {
+        let asks = asks.iter().flat_map(|ask| ["--on-crash", ask]);
+        Sdm::run(&place, 1)
+            .args(["--batch", "--no-report", "--gdb", gdb])
+            .args(asks)
+            .program(&program, &[])
+            .finish()
+            .code(139)
+    });
+    for ask in asks {
+        let expected = with.answer(ask);
+        for (line, expected) in without.answer(ask).lines().zip(expected.lines()) {
+            let is_plain = !["  pair = ", "  list = "]
+                .iter()
+                .any(|it| line.starts_with(it));
+            assert!(!is_plain || line == expected, "{line}: {with} {without}");
+            assert!(
+                is_plain || line.ends_with("<not read without gdb>"),
+                "{without}"
+            );
+        }
+        let count = |done: &Done| done.answer(ask).lines().count();
+        assert_eq!(count(&without), count(&with), "{with} {without}");
+    }
+}
+
+/// A rank that crashed without a gdb is kept stopped by its tracer only: no kill of SDM leaves it stopped.
+#[test]
+fn crashed_rank_without_gdb_ends_with_all_processes_of_sdm() {
+    let place = Place::new();
+    let program = place.compile("work", Compiler::C);
+    let running = Sdm::run(&place, 2)
+        .args(["--batch", "--no-report", "--gdb", "/nosuch/gdb"])
+        .args(["--on-crash", "shell exec sleep 600"])
+        .program(&program, &["spin"])
+        .spawn();
+    until_both_spin(&running);
+    let ranks = work(&place);
+    signal(ranks[0], Signal::SIGSEGV);
+    running.out.wait(0, "shell exec sleep 600");
+    assert_eq!(processes::of(ranks[0]).state(), Some(State('t')));
+    signal(running.pid(), Signal::SIGSTOP);
+    let others = holding(place.mark()).into_iter().map(|(pid, _)| pid);
+    let others = others.filter(|pid| !ranks.contains(pid));
+    others.for_each(processes::kill_if_there);
+    for rank in ranks {
+        until("it is not stopped", || {
+            let state = processes::of(rank).state();
+            state.is_none_or(|it| !it.is_stopped() && !it.is_held())
+        });
+    }
+    let _ = running.finish();
+    place.assert_gone();
+}
+
+/// A gdb that ends while it attaches leaves no rank stopped: the rank runs into its signal.
+#[test]
+fn crashed_rank_ends_if_gdb_ends_while_it_attaches() {
+    let place = Place::new();
+    let program = place.compile("work", Compiler::C);
+    let relay = Relay::new(&place, &Hold::command(1, "-target-attach"));
+    let running = Sdm::run(&place, 1)
+        .args(["--batch", "--no-report", "--gdb", &relay.gdb()])
+        .program(&program, &["segv"])
+        .spawn();
+    let gdb = relay.wait(&running);
+    processes::kill_if_there(gdb);
+    relay.release();
+    let done = running.finish().code(139);
+    for shown in [
+        "no gdb for SIGSEGV at address 0x0: ",
+        "rank 0: terminated by signal SIGSEGV",
+    ] {
+        assert!(done.united().contains(shown), "{done}");
+    }
+    place.assert_gone();
+}
+
+/// A crashed rank without a gdb runs into its signal when it is continued, and when it is detached from.
+#[test]
+fn crashed_rank_without_gdb_runs_on_into_its_signal() {
+    let place = Place::new();
+    let program = place.compile("work", Compiler::C);
+    for line in ["[@crashed] continue", "[@crashed] detach"] {
+        let done = Sdm::run(&place, 1)
+            .args(["--batch", "--no-report", "--gdb", "/nosuch/gdb"])
+            .args(["--on-crash", line])
+            .program(&program, &["segv"])
+            .finish()
+            .code(139);
+        let ended =
+            line != "[@crashed] continue" || done.united().contains("terminated by signal SIGSEGV");
+        assert!(ended, "{done}");
+        place.assert_gone();
+    }
+}
+
+/// The kernel lets nobody attach to this program, but it was traced before it forbade that.
+#[test]
+fn crash_of_a_protected_program_is_reported() {
+    let place = Place::new();
+    let program = place.compile("protected", Compiler::C);
+    let done = batch(&place, "gdb", &program, &[]).code(139);
+    let united = done.united();
+    let why = "no gdb for SIGSEGV at address 0x0: ptrace: Operation not permitted";
+    assert!(united.contains(why), "{done}");
     place.assert_gone();
 }
 
