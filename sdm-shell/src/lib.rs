@@ -18,5 +18,5 @@ pub use shell::{
     Application, Batch, COMPLETE_WAIT, Control, Diagnosed, EmbeddedShell, Ended, Ending,
     InputSource, LineSource, LocalEnd, LocalMachine, LocalProcess, LookBy, Looks, NotOpened,
     Options, QUERY_TIMEOUT, Restart, Sampling, Script, ScriptLine, Shell, StacksCode, Verdict,
-    Widen, Widened, Widening,
+    Widen, Widened, Widening, runs_without_gdb,
 };

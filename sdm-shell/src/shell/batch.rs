@@ -189,7 +189,10 @@ async fn inspect_hang(
 
 async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
     let began = session.now();
-    session.edit(|model| model.news.activity = began);
+    session.edit(|model| {
+        model.news.activity = began;
+        model.job.take_begun();
+    });
     let mut search = HangSearch {
         since: began,
         quiet: QUIET,

@@ -4,9 +4,9 @@ use sdm_view::item::Item;
 use super::invocation::Invocation;
 use super::model::dialogue::{ListFrom, Question};
 use super::{
-    SessionHandle, Verdict, attach, breakpoints, define, diagnose, display, memory_use, notices,
-    pagination, profile, program_input, queues, report, rerun, run, save, script, session_info,
-    sets, stacks, system, thread_apply, values, working_directory,
+    SessionHandle, Verdict, attach, breakpoints, define, diagnose, display, free_script,
+    memory_use, notices, pagination, profile, program_input, queues, report, rerun, run, save,
+    script, session_info, sets, stacks, system, thread_apply, values, working_directory,
 };
 use crate::commands::{self, Line, SetExpr, UserCommand as C};
 
@@ -95,6 +95,7 @@ async fn execute_parsed(session: &SessionHandle, line: &str, parsed: Line, depth
     };
     let thread = parsed.to.as_ref().and_then(SetExpr::thread);
     let is_ready = attach::needs_no_gdb(&parsed.command) && thread.is_none()
+        || free_script::is_ready(session, &parsed)
         || attach::attach_as_needed(session, &said.to).await;
     let verdict = match thread {
         _ if !is_ready => Verdict::Failed,

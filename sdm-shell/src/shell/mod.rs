@@ -25,6 +25,7 @@ mod embedded;
 mod event_loop;
 mod exit;
 mod export;
+mod free_script;
 mod handle;
 mod invocation;
 mod leave;
@@ -70,6 +71,7 @@ pub use effects::{
 };
 pub use embedded::EmbeddedShell;
 pub use exit::{Ending, StacksCode};
+pub use free_script::runs_without_gdb;
 pub use invocation::Verdict;
 pub use look::LookBy;
 pub use options::{Options, QUERY_TIMEOUT};

@@ -34,6 +34,12 @@ pub(super) async fn run(
     if to.is_empty() {
         return Verdict::Done;
     }
+    if *command == Command::Continue && session.edit(|model| model.job.take_begun()) {
+        return match background {
+            true => Verdict::Done,
+            false => wait_command(session, said, None, None).await,
+        };
+    }
     let id = session.send(said.line, &to, command);
     match command {
         Command::Continue => await_end(session, said.line, &to, &[id], background).await,

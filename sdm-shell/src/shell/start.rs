@@ -106,6 +106,13 @@ pub(super) fn finish_start(
     session.edit(|model| model.job.programless = programless);
     if well && all_stand {
         session.edit(|model| model.job.stage = Stage::Untouched);
+    } else if well {
+        session.edit(|model| {
+            let programs = &mut model.job.programs.iter();
+            if programs.all(|(_, spec)| spec.gdb_when_needed) {
+                model.job.stage = Stage::Begun;
+            }
+        });
     }
     if well && !without.is_empty() {
         session.edit(|model| {

@@ -14,10 +14,10 @@ use sdm_hosts::mpi::{Linked, Mpi};
 use sdm_idset::IdSet;
 use sdm_launch::{Part, Streams};
 use sdm_session::SessionConfig;
-use sdm_shell::Batch;
-use sdm_shell::ReportFiles;
+use sdm_shell::{Batch, ReportFiles, runs_without_gdb};
 
 use super::check;
+use super::command_source::script;
 use super::control::Controlled;
 use super::job::{self, Job};
 use super::notify;
@@ -43,11 +43,12 @@ pub(super) fn run<O: Opener>(args: &RunArgs, commands: Vec<Commands>, opener: &m
 
 pub(super) fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
     let has_commands = !commands.is_empty();
+    let gdb_when_needed = gdb_when_needed(args, &commands);
     let mut parts = args.programs().map_err(|error| (2, error.to_string()))?;
     let count = parts.iter().map(|part| part.count).sum();
     let stdin_tasks = args.stdin.among(count);
     let stdin_tasks = stdin_tasks.map_err(|error| (2, error.to_string()))?;
-    if !gdb_when_needed(args, has_commands) {
+    if !gdb_when_needed {
         for part in &mut parts {
             python::replace(args.directory.as_deref(), &mut part.words[0]);
         }
@@ -59,7 +60,7 @@ pub(super) fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Re
         Streams::Fed => true,
         Streams::Inherited => false,
     };
-    let check_room = !args.gdb_use.force && !gdb_when_needed(args, has_commands);
+    let check_room = !args.gdb_use.force && !gdb_when_needed;
     let session = SessionConfig {
         streams,
         records: args.script.json,
@@ -81,7 +82,7 @@ pub(super) fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Re
     let mut first = 0;
     for (at, part) in parts.iter().enumerate() {
         let ranks = IdSet::from_range(first..=first + part.count - 1);
-        let mut spec = start_spec(args, &part.words, &stdin_tasks, has_commands);
+        let mut spec = start_spec(args, &part.words, &stdin_tasks, gdb_when_needed);
         if let Some(linked) = linked.get(at) {
             let program = &part.words[0];
             let given = check::variables(args, program, linked, &session.launcher)?;
@@ -262,17 +263,29 @@ fn hosted(args: &RunArgs, linked: &[Linked], launcher: &str) -> Result<BackendSe
 }
 
 /// True if gdb is not needed before a failure.
-fn gdb_when_needed(args: &RunArgs, has_commands: bool) -> bool {
-    args.batch.batch && !has_commands && !args.gdb_use.shapes_start()
+fn gdb_when_needed(args: &RunArgs, commands: &[Commands]) -> bool {
+    args.batch.batch
+        && !args.gdb_use.shapes_start()
+        && (commands.is_empty() || run_without_gdb(commands))
+}
+
+/// True if the programs of a batch can run without gdb with these commands. A pipe can be read only once.
+fn run_without_gdb(commands: &[Commands]) -> bool {
+    let is_readable = |command: &Commands| match command {
+        Commands::File(path) => path.is_file(),
+        Commands::Line(_) => true,
+    };
+    // A file that cannot be read is refused later.
+    commands.iter().all(is_readable)
+        && script(commands.to_vec()).is_ok_and(|lines| runs_without_gdb(&lines))
 }
 
 fn start_spec(
     args: &RunArgs,
     words: &[OsString],
     stdin_tasks: &IdSet,
-    has_commands: bool,
+    gdb_when_needed: bool,
 ) -> StartSpec {
-    let gdb_when_needed = gdb_when_needed(args, has_commands);
     let bytes = |text: &OsString| text.as_bytes().to_vec();
     let environment = args.environment.iter().map(|(name, value)| {
         let value = value.as_ref().map(|value| value.clone().into_bytes());

@@ -8,7 +8,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub struct BatchArgs {
     /// Run without a prompt: after the commands of -x and -c the program runs to its end, crashes and hangs are
-    /// examined, and a report is written.
+    /// examined, and a report is written. Ranks start without gdb, unless the commands need one.
     #[arg(long, conflicts_with_all = ["interactive", "web"])]
     pub batch: bool,
 

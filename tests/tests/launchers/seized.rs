@@ -47,6 +47,25 @@ fn ranks_that_exit_normally_need_no_gdb() {
 }
 
 #[test]
+fn script_that_only_looks_starts_no_gdb_under_a_launcher() {
+    for (launcher, compiler) in chosen(
+        script_that_only_looks_starts_no_gdb_under_a_launcher,
+        &LAUNCHERS,
+    ) {
+        let place = Place::new();
+        let program = place.compile("mpi_sum", compiler);
+        let done = Sdm::run(&place, 4)
+            .args(["--launcher", launcher, "--batch", "--no-report"])
+            .args(["--gdb", "/nosuch/gdb"])
+            .lines(&["continue &", "wait", "ranks"])
+            .program(&program, &[])
+            .finish()
+            .code(0);
+        done.expect_part("ranks", "exited");
+    }
+}
+
+#[test]
 fn launcher_ends_the_job_of_a_rank_that_exits() {
     let [(_, open_mpi), (_, mpich), _] = LAUNCHERS;
     for (launcher, compiler, ways) in [

@@ -231,6 +231,49 @@ fn crash_of_a_protected_program_is_reported() {
     place.assert_gone();
 }
 
+/// A script that begins with `continue` and only looks at ranks runs as with gdbs, and starts none.
+#[test]
+fn script_that_only_looks_starts_no_gdb() {
+    let place = Place::new();
+    let program = place.compile_with("work", Compiler::C, &["-g", "-pthread"]);
+    let run = |gdbs: &[&str], words: &[&str], lines: &[&str]| {
+        Sdm::run(&place, 2)
+            .args(["--batch", "--no-report"])
+            .args(gdbs)
+            .lines(lines)
+            .program(&program, words)
+            .finish()
+    };
+    let (with, without) = (
+        ["--gdb-setting", "print elements 10"],
+        ["--gdb", "/nosuch/gdb"],
+    );
+    for (words, lines, shown) in [
+        (&["steps"][..], &["continue"][..], "total 6"),
+        (&["steps"], &["continue &", "wait", "ranks"], "exited"),
+        (
+            &["echo"],
+            &["continue &", "send 0 hello", "send 0 --eof", "wait"],
+            "hello",
+        ),
+        (&["spin"], &["continue &", "kill"], "SIGKILL"),
+    ] {
+        let [with, without] = [with, without].map(|gdbs| run(&gdbs, words, lines));
+        for done in [&with, &without] {
+            assert!(done.united().contains(shown), "{done}");
+        }
+        assert_eq!(with.code, without.code, "{with} {without}");
+    }
+    let lines = ["continue &", "wait 2", "stacks", "diagnose", "kill"];
+    let done = run(&without, &["spin"], &lines);
+    done.expect_part("stacks", "spin () at work.c:");
+    done.expect_part("diagnose", "spin () at work.c:");
+    // Any other script has gdbs from the start.
+    let done = run(&without, &["steps"], &["continue", "print 1"]);
+    assert!(done.united().contains("/nosuch/gdb: no such gdb"), "{done}");
+    place.assert_gone();
+}
+
 #[test]
 fn hang_is_diagnosed_without_gdb() {
     let place = Place::new();

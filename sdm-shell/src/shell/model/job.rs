@@ -61,6 +61,8 @@ pub(crate) enum Stage {
     Touched,
     /// All tasks are at the position where their start ended, and unchanged.
     Untouched,
+    /// All tasks run since their start, without a gdb.
+    Begun,
     /// The job is over, and the next one is not started yet.
     Over,
 }
@@ -83,6 +85,15 @@ impl Job {
     pub(super) fn forget(&mut self) {
         self.phases.clear();
         self.launcher = Launcher::Running;
+    }
+
+    /// True once after a start of tasks that run without a gdb: they need no command to run.
+    pub(crate) fn take_begun(&mut self) -> bool {
+        let has_begun = self.stage == Stage::Begun;
+        if has_begun {
+            self.stage = Stage::Touched;
+        }
+        has_begun
     }
 
     /// Notes that a command is sent to tasks, which may change them.
