@@ -1,5 +1,5 @@
-//! Times the start of an Open MPI job in four ways: under `sdm run` with and without `mpirun`, under `mpirun gdb`, and
-//! without a debugger. The time ends when each rank is stopped at a breakpoint after `MPI_Init`, or has printed that it
+//! Times the start of an Open MPI job in five ways: under `sdm run` with and without `mpirun`, in a batch, under `mpirun
+//! gdb`, and without a debugger. The time ends when each rank is stopped at a breakpoint after `MPI_Init`, or has printed that it
 //! is there.
 
 use std::io::{BufRead, BufReader};
@@ -23,6 +23,8 @@ pub enum By {
     Sdm,
     /// `sdm run` with its own PMIx servers, without `mpirun`.
     SdmAlone,
+    /// `sdm run --batch` under Open MPI's `mpirun`: no rank has a gdb.
+    Batch,
     /// No debugger: plain `mpirun`, whose ranks print when they are past `MPI_Init`.
     Nobody,
     /// `mpirun gdb`: one gdb for each rank, without a common front-end.
@@ -42,8 +44,8 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Time until every rank is stopped at the breakpoint, or is past `MPI_Init` for [`By::Nobody`]. The job is ended
-    /// afterwards.
+    /// Time until every rank is stopped at the breakpoint, or is past `MPI_Init` for [`By::Nobody`] and [`By::Batch`].
+    /// The job is ended afterwards.
     ///
     /// # Errors
     /// The job cannot be started, or ends before.
@@ -51,6 +53,7 @@ impl Job<'_> {
         let mut command = match by {
             By::Sdm => self.sdm("mpirun")?,
             By::SdmAlone => self.sdm("local")?,
+            By::Batch => self.batch()?,
             By::Nobody => self.nobody(),
             By::PlainGdbs => self.plain(),
         };
@@ -76,7 +79,7 @@ impl Job<'_> {
             left -= match by {
                 By::Sdm | By::SdmAlone => stopped(&line),
                 By::PlainGdbs => said(THERE, &line),
-                By::Nobody => said(INITIALIZED, &line),
+                By::Batch | By::Nobody => said(INITIALIZED, &line),
             };
             if left == 0 {
                 return Ok(());
@@ -98,6 +101,17 @@ impl Job<'_> {
             .args(["-c", &place, "-c", "continue", "--"])
             .arg(self.program)
             .arg(self.argument);
+        Ok(command)
+    }
+
+    fn batch(&self) -> Result<Command> {
+        let mut command = Command::new(crate::tree::binaries()?.join("sdm"));
+        // Each rank prints its own line.
+        command
+            .args(["run", "--batch", "--no-report", "--output", "launcher"])
+            .args(["-n", &self.ranks.to_string(), "--launcher", "mpirun", "--"])
+            .arg(self.program)
+            .args([self.argument, "say"]);
         Ok(command)
     }
 

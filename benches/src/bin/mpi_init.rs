@@ -1,12 +1,12 @@
-//! Time from a command to the end of `MPI_Init`: under SDM with `mpirun` and without, compared with `mpirun` with a
-//! plain gdb for each rank and with none.
+//! Time from a command to the end of `MPI_Init`: under SDM with `mpirun` and without, and in a batch, compared with
+//! `mpirun` with a plain gdb for each rank and with none.
 
 use anyhow::{Result, anyhow};
 use sdm_benches::launched::{BEHIND_INIT, By, Job};
 use sdm_benches::program;
 use sdm_benches::table::Table;
 
-/// Jobs of Open MPI, started in four ways by turns.
+/// Jobs of Open MPI, started in five ways by turns.
 #[derive(clap::Parser)]
 struct Arguments {
     /// Numbers of ranks
@@ -21,7 +21,10 @@ struct Arguments {
 }
 
 /// Ways to start a job, in the order of the table's columns.
-const WAYS: [By; 4] = [By::SdmAlone, By::Sdm, By::PlainGdbs, By::Nobody];
+const WAYS: [By; 5] = [By::SdmAlone, By::Sdm, By::PlainGdbs, By::Nobody, By::Batch];
+/// Index of the way without a debugger, and of the batch, in [`WAYS`].
+const NOBODY: usize = 3;
+const BATCH: usize = 4;
 
 fn main() -> Result<()> {
     let arguments: Arguments = clap::Parser::parse();
@@ -33,9 +36,11 @@ fn main() -> Result<()> {
         "`sdm run --launcher mpirun`",
         "`mpirun gdb`",
         "`mpirun`, not debugged",
+        "`sdm run --batch --launcher mpirun`",
         "local / sdm under mpirun",
         "local / mpirun gdb",
         "local / mpirun",
+        "batch / mpirun",
     ];
     let mut table = Table::new("mpi_init", title, &head);
     for &ranks in &arguments.sizes {
@@ -48,7 +53,7 @@ fn main() -> Result<()> {
         let mut took = [const { Vec::new() }; WAYS.len()];
         for _ in 0..arguments.starts {
             for (way, took) in WAYS.into_iter().zip(&mut took) {
-                if ranks <= arguments.spinning_max || matches!(way, By::SdmAlone | By::Nobody) {
+                if ranks <= arguments.spinning_max || !matches!(way, By::Sdm | By::PlainGdbs) {
                     took.push(job.reach(way)?.as_secs_f64() * 1000.0);
                 }
             }
@@ -62,7 +67,9 @@ fn main() -> Result<()> {
         row.extend(medians.map(|it| it.map_or_else(String::new, |it| format!("{it:.0}"))));
         let ratio =
             |it: &Option<f64>| it.map_or_else(String::new, |it| format!("{:.2}", alone / it));
-        row.extend(medians[1..].iter().map(ratio));
+        row.extend(medians[1..=NOBODY].iter().map(ratio));
+        let batch = medians[BATCH].zip(medians[NOBODY]);
+        row.push(batch.map_or_else(String::new, |(it, bare)| format!("{:.2}", it / bare)));
         table.row(row);
     }
     table.finish()
