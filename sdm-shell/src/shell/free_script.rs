@@ -49,7 +49,6 @@ fn needs_no_gdb(line: &Line) -> bool {
             | C::Diagnose(..)
             | C::Wait { .. }
             | C::Send { .. }
-            | C::Kill
             | C::Memory
             | C::About(_)
             | C::Ranks(_)
@@ -99,7 +98,7 @@ mod tests {
                 "continue &",
                 "wait 2",
                 "stacks",
-                "[0] kill",
+                "[0] stacks",
             ],
             true,
         );
@@ -109,6 +108,7 @@ mod tests {
         );
         check(&[], false);
         check(&["stacks"], false);
+        check(&["continue &", "kill"], false);
         check(&["wait", "stacks"], false);
         check(&["[0] continue"], false);
         check(&["focus 0", "continue"], false);

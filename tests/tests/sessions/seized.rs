@@ -256,7 +256,6 @@ fn script_that_only_looks_starts_no_gdb() {
             &["continue &", "send 0 hello", "send 0 --eof", "wait"],
             "hello",
         ),
-        (&["spin"], &["continue &", "kill"], "SIGKILL"),
     ] {
         let [with, without] = [with, without].map(|gdbs| run(&gdbs, words, lines));
         for done in [&with, &without] {
@@ -264,7 +263,7 @@ fn script_that_only_looks_starts_no_gdb() {
         }
         assert_eq!(with.code, without.code, "{with} {without}");
     }
-    let lines = ["continue &", "wait 2", "stacks", "diagnose", "kill"];
+    let lines = ["continue &", "wait 2", "stacks", "diagnose", "quit"];
     let done = run(&without, &["spin"], &lines);
     done.expect_part("stacks", "spin () at work.c:");
     done.expect_part("diagnose", "spin () at work.c:");
