@@ -263,38 +263,3 @@ pub(crate) fn fault_address(id: i32) -> Option<u64> {
     // SAFETY: every bit pattern is an address, which is not read.
     Some(unsafe { signal.si_addr() }.addr() as u64)
 }
-
-/// The general registers of a stopped thread, in the kernel's order; `None` if the thread has ended.
-pub(crate) fn registers(id: i32) -> Option<Vec<u64>> {
-    let it = nix::sys::ptrace::getregs(Pid::from_raw(id)).ok()?;
-    let words = [
-        it.r15,
-        it.r14,
-        it.r13,
-        it.r12,
-        it.rbp,
-        it.rbx,
-        it.r11,
-        it.r10,
-        it.r9,
-        it.r8,
-        it.rax,
-        it.rcx,
-        it.rdx,
-        it.rsi,
-        it.rdi,
-        it.orig_rax,
-        it.rip,
-        it.cs,
-        it.eflags,
-        it.rsp,
-        it.ss,
-        it.fs_base,
-        it.gs_base,
-        it.ds,
-        it.es,
-        it.fs,
-        it.gs,
-    ];
-    Some(words.to_vec())
-}

@@ -18,12 +18,6 @@ use nix::sys::signal::{
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork};
 
-/// Number of words in `struct user_regs_struct`.
-#[cfg(target_arch = "x86_64")]
-pub(crate) const REGISTER_WORDS: usize = 27;
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) const REGISTER_WORDS: usize = 34;
-
 /// Pid of the child from [`fork_off`]; 0 if there is none.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
@@ -119,23 +113,6 @@ pub(crate) fn detach(id: i32, signal: i32) -> io::Result<()> {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
-}
-
-/// The general registers of a stopped thread, in the kernel's order; `None` if the thread has another architecture
-/// than this process.
-pub(crate) fn registers(id: i32) -> io::Result<Option<[u64; REGISTER_WORDS]>> {
-    let mut words = [0_u64; REGISTER_WORDS];
-    let mut place = libc::iovec {
-        iov_base: words.as_mut_ptr().cast(),
-        iov_len: size_of_val(&words),
-    };
-    let which = std::ptr::without_provenance_mut::<libc::c_void>(libc::NT_PRSTATUS as usize);
-    // SAFETY: the kernel writes at most `iov_len` bytes, and reports the number.
-    let read = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, id, which, &raw mut place) };
-    if read == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok((place.iov_len == size_of_val(&words)).then_some(words))
 }
 
 /// Maps a file for the life of this process, so that references to it never expire.

@@ -40,7 +40,7 @@ pub mod tcp_peer;
 pub use programs::own_program;
 pub use signal::signal_name;
 pub use sys::{
-    began_without_sigpipe, close_all_but, close_inherited, confine, copy_descriptor,
-    goes_with_its_parent, hand_on, has_capabilities, in_own_session, pidfd_open, set_nonblocking,
-    signal_process, tcp_traffic, watch_child,
+    REGISTER_WORDS, began_without_sigpipe, close_all_but, close_inherited, confine,
+    copy_descriptor, goes_with_its_parent, hand_on, has_capabilities, in_own_session, pidfd_open,
+    registers, set_nonblocking, signal_process, tcp_traffic, watch_child,
 };

@@ -1,5 +1,5 @@
-//! Unsafe system calls: a child between fork and exec, inherited descriptors, pidfds, signals, file capabilities, and
-//! counters of a TCP connection.
+//! Unsafe system calls: a child between fork and exec, inherited descriptors, pidfds, signals, file capabilities,
+//! counters of a TCP connection, and registers of a traced thread.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -16,6 +16,12 @@ use nix::libc;
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
+
+/// Number of words in `struct user_regs_struct`.
+#[cfg(target_arch = "x86_64")]
+pub const REGISTER_WORDS: usize = 27;
+#[cfg(not(target_arch = "x86_64"))]
+pub const REGISTER_WORDS: usize = 34;
 
 /// Confines the command's process, for running another user's code. The process gets a session of its own, without a
 /// terminal to inject input into. It has no descriptors but its three streams, and programs cannot give it privileges.
@@ -344,4 +350,24 @@ pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
+}
+
+/// The general registers of a stopped thread, in the kernel's order; `None` if the thread has another architecture
+/// than this process.
+///
+/// # Errors
+/// [`io::Error`] if this process does not trace the thread, or the thread is not stopped.
+pub fn registers(id: i32) -> io::Result<Option<[u64; REGISTER_WORDS]>> {
+    let mut words = [0_u64; REGISTER_WORDS];
+    let mut place = libc::iovec {
+        iov_base: words.as_mut_ptr().cast(),
+        iov_len: size_of_val(&words),
+    };
+    let which = std::ptr::without_provenance_mut::<libc::c_void>(libc::NT_PRSTATUS as usize);
+    // SAFETY: the kernel writes at most `iov_len` bytes, and reports the number.
+    let read = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, id, which, &raw mut place) };
+    if read == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((place.iov_len == size_of_val(&words)).then_some(words))
 }

@@ -31,7 +31,7 @@ pub(crate) fn stopped_threads(tracer: &Tracer) -> Option<Vec<StoppedThread>> {
     let all = tracer.processes.all.values().flat_map(|it| &it.threads);
     let registers = |(id, thread): (&i32, &Thread)| {
         thread.stood_at?;
-        Some((*id, sys::registers(*id)?))
+        Some((*id, sdm_system::registers(*id).ok()??.to_vec()))
     };
     all.map(registers).collect()
 }

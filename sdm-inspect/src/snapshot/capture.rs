@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use sdm_system::REGISTER_WORDS;
 use sdm_system::look_socket::StoppedThread;
 use sdm_system::process_memory::{PAGE_BYTES, read_memory};
 
@@ -12,7 +13,6 @@ use super::stop::TracedThreads;
 use super::{LOCK_BYTES, Refusal, Registers, Snapshot, Thread, Window};
 use crate::kernel;
 use crate::python::{self, PythonThread, Runtime};
-use crate::sys::{self, REGISTER_WORDS};
 
 /// Bytes of each stack that are read at first: nearly all stacks of waiting programs are shorter.
 pub const WINDOW_BYTES: usize = 64 << 10;
@@ -149,7 +149,7 @@ pub(super) fn take(wanted: &CaptureRequest) -> Result<Snapshot, Refusal> {
     let read = held.stop().and_then(|()| {
         let mut ids = held.ids();
         ids.try_for_each(|id| {
-            let words = sys::registers(id)?.ok_or(Refusal::Architecture)?;
+            let words = sdm_system::registers(id)?.ok_or(Refusal::Architecture)?;
             room.read(wanted, id, &words)
         })
     });

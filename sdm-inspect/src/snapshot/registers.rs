@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sys::REGISTER_WORDS;
+use sdm_system::REGISTER_WORDS;
 
 /// Number of registers: the general ones and the return address.
 const COUNT: usize = 17;

@@ -19,13 +19,7 @@ pub(super) struct Local {
     pub(super) offset: UnitOffset,
     pub(super) is_parameter: bool,
     /// Nesting depth of the variable's entry, which grows with each enclosing block.
-    depth: isize,
-}
-
-impl Local {
-    pub(super) fn depth(&self) -> isize {
-        self.depth
-    }
+    pub(super) depth: isize,
 }
 
 impl Scope<'_> {

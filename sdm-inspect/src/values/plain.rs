@@ -33,7 +33,7 @@ impl Scope<'_> {
     /// The variables in scope, those of the innermost block first. `address_text` returns the text of an address.
     pub(crate) fn plain(&self, address_text: &dyn Fn(u64) -> String) -> Vec<PlainVariable> {
         let mut locals = self.locals();
-        locals.sort_by_key(|it| Reverse(it.depth()));
+        locals.sort_by_key(|it| Reverse(it.depth));
         let plain = |offset| self.plain_text(offset, address_text);
         let locals = locals.into_iter().map(|local| {
             let missing = || match self.is_located(local.offset) {

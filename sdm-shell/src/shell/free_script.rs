@@ -3,7 +3,7 @@
 use sdm_debug::Command;
 
 use super::model::job::Stage;
-use super::{ScriptLine, SessionHandle};
+use super::{ScriptLine, SessionHandle, attach};
 use crate::commands::{self, Line, SetExpr, UserCommand};
 
 /// True if a script begins with `continue` or `continue &`, and all its other commands need no gdb while the ranks run.
@@ -42,24 +42,26 @@ fn begins(line: &Line) -> bool {
 fn needs_no_gdb(line: &Line) -> bool {
     use UserCommand as C;
     let of_thread = line.to.as_ref().and_then(SetExpr::thread).is_some();
-    let is_free = matches!(
-        line.command,
-        C::Stacks { .. }
-            | C::Profile(_)
-            | C::Diagnose(..)
-            | C::Wait { .. }
-            | C::Send { .. }
-            | C::Memory
-            | C::About(_)
-            | C::Ranks(_)
-            | C::Focus(_)
-            | C::Report(_)
-            | C::Quit
-    );
-    !of_thread && (is_free || is_of_session(&line.command))
+    let runs_freely = match &line.command {
+        C::Wait { .. } | C::Send { .. } | C::Report(_) => true,
+        // These concern gdbs, or bring commands that are not known here.
+        C::Breakpoints { .. }
+        | C::SetPending(_)
+        | C::Attach(_)
+        | C::Detach(_)
+        | C::Hold { .. }
+        | C::Displays
+        | C::Undisplay(_)
+        | C::Define(_)
+        | C::Save(_)
+        | C::Load(_)
+        | C::Source(_) => false,
+        command => attach::needs_no_gdb(command),
+    };
+    runs_freely && !of_thread
 }
 
-/// True for commands that concern neither the programs nor the choice of ranks.
+/// True for commands before which no rank needs to run.
 fn is_of_session(command: &UserCommand) -> bool {
     use UserCommand as C;
     matches!(
