@@ -147,7 +147,7 @@ impl Prrte {
         self.jobs = jobs;
     }
 
-    fn snapshot(&self, servers: &[PrrteServer]) -> Snapshot {
+    fn snapshot(&self, servers: &[PrrteServer], complaints: &[String]) -> Snapshot {
         let state = match servers.is_empty() {
             true => Machine::Down,
             false => Machine::Up,
@@ -167,7 +167,7 @@ impl Prrte {
         let mut snapshot = Snapshot {
             machine,
             nodes: nodes.collect(),
-            queues: queues(servers),
+            queues: queues(servers, complaints),
             jobs: self.jobs.clone(),
             ..Snapshot::default()
         };
@@ -193,7 +193,7 @@ impl Manager for Prrte {
         })?;
         let servers: Vec<PrrteServer> = parsed(&said)?;
         self.take(&servers, &said.complaints, runner::now());
-        Ok(self.snapshot(&servers))
+        Ok(self.snapshot(&servers, &said.complaints))
     }
 
     fn submit(&mut self, job: &Submission) -> Result<String, ManagerError> {
@@ -276,7 +276,7 @@ fn failed(said: &Said) -> ManagerError {
     ManagerError::program(PROGRAM, words.trim_start_matches("sdm: "))
 }
 
-fn queues(servers: &[PrrteServer]) -> BTreeMap<String, Attributes> {
+fn queues(servers: &[PrrteServer], complaints: &[String]) -> BTreeMap<String, Attributes> {
     let takers = servers.iter().filter(|it| it.program == TAKES_JOBS).count();
     let mut queues = BTreeMap::new();
     for server in servers {
@@ -304,11 +304,11 @@ fn queues(servers: &[PrrteServer]) -> BTreeMap<String, Attributes> {
         let mut queue = Attributes::new();
         set(&mut queue, id::NAME, NO_QUEUE);
         set_state(&mut queue, Queue::Stopped);
-        set(
-            &mut queue,
-            id::QUEUE_STATUS,
-            "you have no running PRRTE daemon (prte) on this host",
-        );
+        let why = match complaints.is_empty() {
+            true => "you have no running PRRTE daemon (prte) on this host".to_owned(),
+            false => complaints.join("; "),
+        };
+        set(&mut queue, id::QUEUE_STATUS, why);
         queues.insert(NO_QUEUE.to_owned(), queue);
     }
     queues
@@ -420,7 +420,7 @@ pub(crate) fn fuzz_answers(text: &str) {
             jobs: BTreeMap::new(),
         };
         all.take(&servers, &[], 0);
-        let _ = all.snapshot(&servers);
+        let _ = all.snapshot(&servers, &[]);
     }
     let _ = serde_json::from_str::<Spawned>(text);
 }

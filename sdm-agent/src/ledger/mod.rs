@@ -10,7 +10,7 @@ use sdm_runtime::attribute as id;
 use sdm_runtime::states::{self, Machine};
 use sdm_runtime::wire::event::Kind;
 
-use crate::snapshot::{self, Attributes, Job, Process, Snapshot, set_end, set_state};
+use crate::snapshot::{self, Attributes, Job, Process, Snapshot, set, set_end, set_state};
 use changes::{Changes, ReportedElement, push_removed};
 pub use changes::{EqualElements, Notice};
 
@@ -18,6 +18,8 @@ pub use changes::{EqualElements, Notice};
 pub const BATCH_BYTES: usize = 1 << 20;
 
 struct ReportedJob {
+    /// The id of the job's parent: the queue in which it was reported, which is not always its present one.
+    parent: u32,
     job: ReportedElement,
     processes: Vec<ReportedElement>,
 }
@@ -107,8 +109,8 @@ impl Ledger {
 
     /// Takes a new snapshot and returns the first batch of changes; they count as reported. [`Ledger::more`]
     /// returns the rest. Changes of an earlier snapshot that were not reported are replaced by those of this one.
-    pub fn update(&mut self, now: Snapshot) -> Vec<Notice> {
-        let mut notices = self.gone(&now);
+    pub fn update(&mut self, mut now: Snapshot) -> Vec<Notice> {
+        let mut notices = self.gone(&mut now);
         self.untold = PendingSnapshot {
             machine: Some(now.machine),
             nodes: now.nodes,
@@ -162,10 +164,8 @@ impl Ledger {
         all.extend(notices(Kind::Node, machine, &mut self.nodes.values()));
         all.extend(notices(Kind::Queue, base, &mut self.queues.values()));
         for told in self.jobs.values() {
-            let queue = told.job.attributes.get(id::QUEUE_ID);
-            let queue = queue.and_then(|id| id.parse().ok()).unwrap_or(base);
             let job = &mut std::iter::once(&told.job);
-            all.extend(notices(Kind::Job, queue, job));
+            all.extend(notices(Kind::Job, told.parent, job));
             let processes = &mut told.processes.iter();
             all.extend(notices(Kind::Process, told.job.id, processes));
         }
@@ -184,8 +184,9 @@ impl Ledger {
         changes.into_notices(Kind::Machine, Some(self.base), None)
     }
 
-    /// Removes elements that have disappeared; child elements are removed before their parents.
-    fn gone(&mut self, now: &Snapshot) -> Vec<Notice> {
+    /// Removes elements that have disappeared; child elements are removed before their parents. A queue stays, stopped,
+    /// while a job is reported in it: clients drop a removed queue's jobs.
+    fn gone(&mut self, now: &mut Snapshot) -> Vec<Notice> {
         let mut notices = Vec::new();
         let mut jobs = RoaringBitmap::new();
         self.jobs.retain(|number, told| {
@@ -198,6 +199,17 @@ impl Ledger {
             stays
         });
         push_removed(&mut notices, Kind::Job, None, jobs);
+        let parents: RoaringBitmap = self.jobs.values().map(|told| told.parent).collect();
+        for (name, told) in &self.queues {
+            if parents.contains(told.id) {
+                now.queues.entry(name.clone()).or_insert_with(|| {
+                    let mut queue = told.attributes.clone();
+                    set_state(&mut queue, states::Queue::Stopped);
+                    set(&mut queue, id::QUEUE_STATUS, "no longer listed");
+                    queue
+                });
+            }
+        }
         let queues = gone(&mut self.queues, &now.queues);
         push_removed(&mut notices, Kind::Queue, None, queues);
         let nodes = gone(&mut self.nodes, &now.nodes);
@@ -228,8 +240,12 @@ impl Ledger {
                     new.entry(queue).or_default().counted(|added| {
                         let job = added.add(attributes, &mut self.last);
                         let processes = Vec::new();
-                        self.jobs
-                            .insert(number.clone(), ReportedJob { job, processes });
+                        let told = ReportedJob {
+                            parent: queue,
+                            job,
+                            processes,
+                        };
+                        self.jobs.insert(number.clone(), told);
                     })
                 }
             };
@@ -336,125 +352,4 @@ fn follow(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::manager::machine;
-
-    fn attributes(text: &str) -> Attributes {
-        let pair = |part: &str| {
-            part.split_once('=')
-                .map(|(id, value)| (id.to_owned(), value.to_owned()))
-        };
-        text.split(' ').filter_map(pair).collect()
-    }
-
-    fn snapshot(nodes: &[(&str, &str)], jobs: &[(&str, &str, usize)]) -> Snapshot {
-        let node = |(name, text): &(&str, &str)| ((*name).to_owned(), attributes(text));
-        let job = |(number, text, count): &(&str, &str, usize)| {
-            let process = Process {
-                node: Some("n1".to_owned()),
-                attributes: attributes("processState=RUNNING"),
-            };
-            let job = Job {
-                queue: "debug".to_owned(),
-                attributes: attributes(text),
-                processes: vec![process; *count],
-            };
-            ((*number).to_owned(), job)
-        };
-        Snapshot {
-            machine: machine("m", Machine::Up),
-            nodes: nodes.iter().map(node).collect(),
-            queues: [("debug".to_owned(), attributes("name=debug"))].into(),
-            jobs: jobs.iter().map(job).collect(),
-            ..Snapshot::default()
-        }
-    }
-
-    /// One line for each group.
-    fn told(notices: &[Notice]) -> Vec<String> {
-        let set = |ids: &RoaringBitmap| {
-            ids.iter()
-                .map(|id| id.to_string())
-                .collect::<Vec<_>>()
-                .join(",")
-        };
-        let lines = |what: String, groups: &[EqualElements]| {
-            let line = |group: &EqualElements| {
-                let pair = |(id, value): &(String, String)| format!(" {id}={value}");
-                let pairs: String = group.attributes.iter().map(pair).collect();
-                format!("{what} {}{pairs}", set(&group.ids))
-            };
-            groups.iter().map(line).collect::<Vec<_>>()
-        };
-        let of = |notice: &Notice| match notice {
-            Notice::New(kind, parent, groups) => lines(format!("new {kind:?} of {parent}"), groups),
-            Notice::Changed(kind, _, groups) => lines(format!("changed {kind:?}"), groups),
-            Notice::Removed(kind, _, ids) => vec![format!("removed {kind:?} {}", set(ids))],
-        };
-        notices.iter().flat_map(of).collect()
-    }
-
-    #[test]
-    fn ledger_reports_only_changes() {
-        let mut ledger = Ledger::new(100);
-        let nodes = [
-            ("n1", "nodeState=UP"),
-            ("n2", "nodeState=UP"),
-            ("n3", "nodeState=DOWN"),
-        ];
-        let first = ledger.update(snapshot(&nodes, &[("7", "jobState=PENDING", 0)]));
-        let expected = [
-            "new Machine of 100 101 machineState=UP name=m",
-            "new Node of 101 102,103 nodeState=UP",
-            "new Node of 101 104 nodeState=DOWN",
-            "new Queue of 100 105 name=debug",
-            "new Job of 105 106 jobState=PENDING queueId=105",
-        ];
-        assert_eq!(told(&first), expected);
-        assert_eq!(ledger.job(106), Some("7"));
-        assert_eq!(ledger.queue(105), Some("debug"));
-        assert!(
-            ledger
-                .update(snapshot(&nodes, &[("7", "jobState=PENDING", 0)]))
-                .is_empty()
-        );
-        let running = ledger.update(snapshot(&nodes[..2], &[("7", "jobState=RUNNING", 2)]));
-        let expected = [
-            "removed Node 104",
-            "changed Job 106 jobState=RUNNING",
-            "new Process of 106 107 name=process 0 processIndex=0 processNodeId=102 processState=RUNNING",
-            "new Process of 106 108 name=process 1 processIndex=1 processNodeId=102 processState=RUNNING",
-        ];
-        assert_eq!(told(&running), expected);
-        let ended = ledger.update(snapshot(&nodes[..2], &[("7", "jobState=TERMINATED", 0)]));
-        let expected = [
-            "changed Job 106 jobState=TERMINATED",
-            "changed Process 107,108 processState=EXITED",
-        ];
-        assert_eq!(told(&ended), expected);
-        let killed = snapshot(&nodes[..2], &[("8", "exitSignal=9 jobState=TERMINATED", 0)]);
-        let _new = ledger.update(snapshot(&nodes[..2], &[("8", "jobState=RUNNING", 1)]));
-        let signalled =
-            "changed Process 110 processSignalName=SIGKILL processState=EXITED_SIGNALLED";
-        assert_eq!(told(&ledger.update(killed))[1..], [signalled]);
-        let gone = ledger.update(snapshot(&nodes[..2], &[]));
-        assert_eq!(told(&gone), ["removed Process 110", "removed Job 109"]);
-    }
-
-    #[test]
-    fn submission_is_reported_once_and_vanished_attribute_reset() {
-        let mut ledger = Ledger::new(0);
-        ledger.update(snapshot(&[], &[]));
-        ledger.submitted("9".to_owned(), "JOB_1".to_owned());
-        let new = ledger.update(snapshot(&[], &[("9", "exitCode=3 jobState=PENDING", 0)]));
-        let expected = "new Job of 2 3 exitCode=3 jobState=PENDING jobSubId=JOB_1 queueId=2";
-        assert_eq!(told(&new), [expected]);
-        let changed = ledger.update(snapshot(&[], &[("9", "jobState=PENDING", 0)]));
-        assert_eq!(told(&changed), ["changed Job 3 exitCode=0"]);
-        let down = ledger.machine_is(Machine::Alert);
-        assert_eq!(told(&down), ["changed Machine 1 machineState=ALERT"]);
-        let up = ledger.update(snapshot(&[], &[("9", "jobState=PENDING", 0)]));
-        assert_eq!(told(&up), ["changed Machine 1 machineState=UP"]);
-    }
-}
+mod tests;

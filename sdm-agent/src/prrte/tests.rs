@@ -25,7 +25,7 @@ const JOB: &str = r#"{"namespace":"p@1","command":"sh -c x","status":"1 running"
 fn prrte_servers_become_queues_with_jobs() {
     let (mut all, there) = (prrte(), servers(JOB));
     all.take(&there, &[], 100);
-    let snapshot = all.snapshot(&there);
+    let snapshot = all.snapshot(&there, &[]);
     let value = |it: &Attributes, id: &str| it.get(id).cloned().unwrap_or_default();
     assert_eq!(value(&snapshot.queues["p@0"], "queueIsDefault"), "true");
     assert_eq!(Vec::from_iter(snapshot.nodes.keys()), ["away", "here"]);
@@ -57,7 +57,7 @@ fn prrte_process_words_map_to_process_and_job_states() {
         let job = format!(r#"{{"namespace":"p@1","command":"a","status":"","processes":[{row}]}}"#);
         let (mut all, there) = (prrte(), servers(&job));
         all.take(&there, &[], 100);
-        let job = &all.snapshot(&there).jobs["p@1"];
+        let job = &all.snapshot(&there, &[]).jobs["p@1"];
         assert_eq!(job.processes[0].attributes["processState"], state, "{word}");
         assert_eq!(job.attributes["jobState"], of_job, "{word}");
     }
