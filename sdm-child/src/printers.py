@@ -84,7 +84,7 @@ class Values(gdb.Parameter):
             show = lambda it: pointed(it[pointers[0]], owned)
             return Text(lambda: "%s = {get() = %s}" % (kind.name, guarded(show, value)))
         if kind.code in (gdb.TYPE_CODE_REF, getattr(gdb, "TYPE_CODE_RVALUE_REF", None)):
-            return Text(lambda: nested(value, lambda it: plain(it.referenced_value()))) if self.depth < NESTING_MAX else None
+            return Text(lambda: nested(value, lambda it: plain(whole(it.referenced_value())))) if self.depth < NESTING_MAX else None
         language = current_language() if is_composite(kind) else ""
         if language == "fortran":
             return Text(lambda: guarded(fortran, value))
@@ -195,8 +195,11 @@ def owning(value):
 def owned(pointer):
     if not is_followed(pointer.type.strip_typedefs()):
         return raw(pointer)
-    value = pointer.dereference()
-    return plain(value.cast(value.dynamic_type))
+    return plain(whole(pointer.dereference()))
+
+# The whole object of a class, of which the type of a pointer or a reference may know a part.
+def whole(value):
+    return value.cast(value.dynamic_type) if value.type.strip_typedefs().code == gdb.TYPE_CODE_STRUCT else value
 
 # The values in a container or a counted object of Rust's library.
 def rust(value):

@@ -2,7 +2,7 @@
 
 use sdm_debug::command::{BreakSpec, FrameSelect, WatchKind, WatchSpec};
 use sdm_debug::quotes::bare;
-use sdm_debug::reply::{StopReason, Value};
+use sdm_debug::reply::{BY_TEXT, StopReason, Value};
 use sdm_debug::{Command, Reply};
 
 use crate::harness::{Harness, in_fortran, start_in_caller, stopped};
@@ -263,6 +263,45 @@ fn truncated_values_differ_if_their_hidden_elements_differ() {
     let expression = "many[4999] = 2".to_owned();
     harness.ask(Command::SetVariable { expression }).unwrap();
     assert_eq!(harness.evaluate("many").unwrap(), evaluated);
+    let up = Command::SelectFrame(FrameSelect::Move(1));
+    harness.ask(up).unwrap();
+    let nested = harness.evaluate("nested").unwrap();
+    assert!(nested.text.contains("{...}"), "{nested:?}");
+    let number = format!("nested.{}number", "within.".repeat(30));
+    let expression = format!("{number} = 7");
+    harness.ask(Command::SetVariable { expression }).unwrap();
+    let other = harness.evaluate("nested").unwrap();
+    assert_eq!(other.text, nested.text);
+    assert_ne!(other.cut, nested.cut);
+}
+
+#[test]
+fn listed_variables_compare_by_whole_value_or_by_text() {
+    let mut harness = Harness::new();
+    let program = harness.compile_cxx("sorts");
+    start_in_caller(&mut harness, &program, "look");
+    let mut value = |name: &str| {
+        let Ok(Reply::Variables(locals)) = harness.ask(Command::Locals) else {
+            panic!("no locals");
+        };
+        let found = locals.into_iter().find(|one| one.name == name);
+        let value = found.map(|one| one.value);
+        value.unwrap_or_else(|| panic!("no {name}"))
+    };
+    let many = value("many").cut;
+    assert!(many.is_some() && many != Some(BY_TEXT), "{many:?}");
+    // Its last elements are beyond those that are compared.
+    assert_eq!(value("longer").cut, Some(BY_TEXT));
+    let is_whole = |text: &str| text.contains("sides = 3") && text.ends_with("length = 8}");
+    let shape = value("shape").text;
+    assert!(is_whole(&shape), "{shape}");
+    // No other value there has a reference.
+    harness.break_at(2, "sides_of").unwrap();
+    stopped(harness.run_on());
+    let Ok(Reply::Variables(arguments)) = harness.ask(Command::Arguments) else {
+        panic!("no arguments");
+    };
+    assert!(is_whole(&arguments[0].value.text), "{arguments:?}");
 }
 
 #[test]

@@ -18,6 +18,8 @@ use sdm_mi::{Results, quote};
 /// Maximum number of elements of each part of a listed variable that are compared between tasks. A C array without
 /// pointers is compared by its whole memory.
 const COMPARED_ELEMENTS: &str = "10000";
+/// The same of a value that is printed or evaluated.
+const UNLIMITED: &str = "unlimited";
 /// Maximum number of characters of a listed string that are compared between tasks.
 const COMPARED_CHARACTERS: &str = "200000";
 /// Time that gdb has to print a variable for the comparison. When it is over, the variable is compared by its shown
@@ -78,18 +80,19 @@ async fn content(gdb: &Gdb, expression: &str, printed: &str) -> (u64, u64) {
 /// Length and hash of a whole value; `None` if they cannot be found. For an array without pointers its memory is
 /// hashed, for any other value the full text that gdb prints.
 async fn known_content(gdb: &Gdb, expression: &str, printed: &str) -> Option<(u64, u64)> {
-    if is_array(printed) {
-        return in_memory(gdb, expression).await;
-    }
     let wait = gdb.get().config.command_wait;
-    as_printed(gdb, (expression, printed), "unlimited", wait).await
+    if is_array(printed) {
+        return in_memory(gdb, expression, wait).await;
+    }
+    as_printed(gdb, (expression, printed), UNLIMITED, wait).await
 }
 
 /// Length and hash of a longer part of a value than is shown, so that variables that differ only there compare as
 /// different. A large object is not read to its end, which would cost too much. `None` if the part cannot be read.
 async fn beginning(gdb: &Gdb, name: &str, shown: &str) -> Option<(u64, u64)> {
+    let wait = gdb.get().config.command_wait.min(BEGINNING_WAIT);
     if is_array(shown) {
-        return in_memory(gdb, name).await;
+        return in_memory(gdb, name, wait).await;
     }
     let is_text = ["\"", "'", "0x"].iter().any(|it| shown.starts_with(it));
     let elements = if is_text {
@@ -97,12 +100,11 @@ async fn beginning(gdb: &Gdb, name: &str, shown: &str) -> Option<(u64, u64)> {
     } else {
         COMPARED_ELEMENTS
     };
-    let wait = gdb.get().config.command_wait.min(BEGINNING_WAIT);
     as_printed(gdb, (name, shown), elements, wait).await
 }
 
-/// Length and hash of a value as gdb prints it with at most `elements` elements of each part; `None` if gdb cannot
-/// print it in time.
+/// Length and hash of a value as gdb prints it with at most `elements` elements of each part, to any depth. `None` if
+/// gdb leaves a part out, or cannot print the value in time.
 async fn as_printed(
     gdb: &Gdb,
     (expression, shown): (&str, &str),
@@ -117,12 +119,18 @@ async fn as_printed(
     };
     let valued = pointers::valued(gdb, "", expression).await.ok()?;
     let line = format!(
-        "{follow}with max-value-size {VALUE_BYTES_MAX} -- with print elements {elements} -- output {valued}"
+        "{follow}with max-value-size {VALUE_BYTES_MAX} -- with print max-depth unlimited -- \
+         with print elements {elements} -- output {valued}"
     );
+    let begin = gdb.get().now;
     let asked = gdb.send_within(console_line(&line), wait).capture();
     let (result, printed) = asked.printed().await;
     result.ok()?;
-    Some(printed.length_and_hash())
+    // An interrupted pretty-printer ends its output without an error.
+    let is_late = gdb.get().now >= begin + wait;
+    // Behind the kept text of a bounded output a mark of gdb's may stand.
+    let may_lack = printed.is_cut() && elements != UNLIMITED || is_left_out(bare(&printed));
+    (!is_late && !may_lack).then(|| printed.length_and_hash())
 }
 
 /// True for a C array without pointers.
@@ -130,7 +138,9 @@ fn is_array(printed: &str) -> bool {
     printed.starts_with(['{', '"']) && !printed.contains(" = ") && !printed.contains("0x")
 }
 
-async fn in_memory(gdb: &Gdb, expression: &str) -> Option<(u64, u64)> {
+/// Length and hash of an array's memory; `None` if it is too long, or cannot be read in time.
+async fn in_memory(gdb: &Gdb, expression: &str, wait: Duration) -> Option<(u64, u64)> {
+    let end = gdb.get().now + wait;
     let size = format!("sizeof({expression})");
     let size: u64 = unchecked(gdb, "", &size).await.ok()?.parse().ok()?;
     let piece = u64::from(MEMORY_BYTES_MAX);
@@ -140,6 +150,9 @@ async fn in_memory(gdb: &Gdb, expression: &str) -> Option<(u64, u64)> {
     let address = quote(format!("&({expression})").as_bytes());
     let mut hash = Xxh3Default::new();
     for from in (0..size).step_by(MEMORY_BYTES_MAX as usize) {
+        if gdb.get().now >= end {
+            return None;
+        }
         let bytes = piece.min(size - from);
         let line = format!("-data-read-memory-bytes -o {from} {address} {bytes}");
         let results = gdb.mi(line).await.ok()?;

@@ -83,7 +83,9 @@ pub(super) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Vec<Results>
     };
     let mut found = each(&list(gdb, VALUES, &command).await?);
     let mut values = found.iter().filter_map(|it| it.text("value"));
-    let has_references = values.clone().any(references::are_within);
+    let has_references = values
+        .clone()
+        .any(|text| references::are_within(text) || is_polymorphic(text));
     let may_point = values.any(|text| text.starts_with("0x") && text != "0x0");
     let follows = has_references
         || may_point && ["fortran", "rust"].contains(&&*language::current(gdb, "").await);
@@ -99,6 +101,11 @@ pub(super) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Vec<Results>
         Err(_) => found.iter_mut().for_each(refuse_doubtful),
     }
     Ok(found)
+}
+
+/// True for a reference to an object with virtual functions. A list shows only what the reference's type knows of it.
+fn is_polymorphic(text: &str) -> bool {
+    text.starts_with("@0x") && text.contains("_vptr")
 }
 
 /// Replaces a value that gdb may have printed wrong by the reason.
