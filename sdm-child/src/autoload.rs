@@ -18,7 +18,9 @@ const LOADER: &str = concat!(
     "\n",
     include_str!("printers.py"),
     "\n",
-    include_str!("expressions.py")
+    include_str!("expressions.py"),
+    "\n",
+    include_str!("returned.py")
 );
 
 /// Prefix of the loader's messages about a script.

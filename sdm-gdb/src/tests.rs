@@ -242,6 +242,7 @@ fn command_fails_if_gdb_aborts_its_run_while_stopped() {
     assert_eq!(scene.failure(1).text, "Command aborted.");
     assert_eq!(scene.driver.task_state(), TaskState::Stopped);
     scene.command(2, Command::Finish);
+    scene.reply("^error,msg=\"Invalid data type for function to be called.\"");
     scene.reply("^error,msg=\"\\\"finish\\\" not meaningful in the outermost frame.\"");
     assert_eq!(scene.failure(2).code, FailureCode::Gdb);
     assert_eq!(scene.driver.task_state(), TaskState::Stopped);

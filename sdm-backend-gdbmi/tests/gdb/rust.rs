@@ -8,6 +8,7 @@ use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, Reply};
 
 use crate::harness::{Harness, start_in_caller, stopped};
+use crate::sorts::{REFUSED, returned};
 
 /// Names of variables in `main` of `boxes.rs`, with the ends of their values.
 const VALUES: [(&str, &str); 21] = [
@@ -131,6 +132,30 @@ fn rust_enum_that_a_function_returns_does_not_end_gdb() {
     let is_shown = value.text.starts_with(&format!("{name}::Some("));
     assert!(is_shown || value.text == refusal, "{}", value.text);
     assert_eq!(harness.evaluate("rank").unwrap().text, "1");
+}
+
+/// Rust has its own rules for small structures, arrays and large integers. gdb shows other numbers.
+#[test]
+fn rust_values_that_gdb_misreads_at_a_return_are_refused() {
+    let mut harness = Harness::new();
+    let Some(program) = compiled(&harness) else {
+        return;
+    };
+    harness.start(&program, &[]);
+    for (number, function) in (1..).zip(["both", "halves", "wide", "mixed"]) {
+        let function = format!("boxes::{function}");
+        let expect = match number {
+            1 => "(1, 1.5)",
+            _ => REFUSED,
+        };
+        let shown = returned(
+            &mut harness,
+            number,
+            &function,
+            &format!("{function}(rank)"),
+        );
+        assert_eq!(shown, [expect, expect], "{function}");
+    }
 }
 
 #[test]

@@ -352,3 +352,48 @@ fn type_behind_a_reference_to_a_pointer_is_shown() {
     let _ = harness.ask(Command::TypeOf { expression, full });
     harness.check(&[("number", "5"), ("holder.kept->id", "1")]);
 }
+
+/// The message for a returned value that gdb reads wrong.
+pub(crate) const REFUSED: &str = "gdb cannot read a returned value of this type correctly";
+
+/// The value that `finish` shows of a function, and that of a call.
+pub(crate) fn returned(
+    harness: &mut Harness,
+    number: u32,
+    function: &str,
+    call: &str,
+) -> [String; 2] {
+    harness.break_at(number, function).unwrap();
+    stopped(harness.run_on());
+    let stop = stopped(harness.ask(Command::Finish));
+    let StopReason::FunctionFinished { value: Some(value) } = stop.reason else {
+        panic!("{function}: {stop:?}");
+    };
+    let frame = stop.frame.unwrap();
+    assert!(frame.function.ends_with("main"), "{frame:?}");
+    // A call would stop there.
+    harness.ask(Command::BreakDelete { number }).unwrap();
+    let called = harness.evaluate(call);
+    let called = called.map_or_else(|failure| failure.text, |value| value.text);
+    let finished = value.text.trim_matches(['<', '>']).to_owned();
+    [finished, called]
+}
+
+/// gdb 13 and 18 show wrong numbers, wait for ever (`eight`) or end (`either`, `mixed`).
+#[test]
+fn values_that_gdb_misreads_at_a_return_are_refused() {
+    let mut harness = Harness::new();
+    let program = harness.compile_cxx("returned");
+    harness.start(&program, &[]);
+    let functions = [
+        "outer", "derived", "whole", "four", "eight", "either", "mixed",
+    ];
+    for (number, function) in (1..).zip(functions) {
+        let refused = returned(&mut harness, number, function, &format!("{function}()"));
+        assert_eq!(refused, [REFUSED, REFUSED], "{function}");
+    }
+    let plain = returned(&mut harness, 8, "plain", "plain()");
+    assert_eq!(plain, ["{first = 0x0, whole = 0}"; 2]);
+    let longer = returned(&mut harness, 9, "longer", "longer()");
+    assert_eq!(longer, ["{one = 0.25}"; 2]);
+}

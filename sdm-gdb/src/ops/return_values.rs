@@ -1,8 +1,10 @@
-//! Refuses function results that gdb reads from the wrong place.
+//! Refuses function results that gdb reads from the wrong place, or of which it dies.
 //!
 //! On x86-64 functions return `__float128`, vectors and `__int128` in registers. gdb 13 to 18 read a `__float128`
-//! from the x87 stack and the others from memory, and show wrong numbers. The same holds for structures of 16 bytes
-//! with such a member.
+//! from the x87 stack and the others from memory, and show wrong numbers. The same holds for structures with such a
+//! part. At a `finish` gdb 13 dies of some of these types, and of Fortran structures with allocatable components. After
+//! others it reports no stop. So `finish` asks for the type first; the types are judged by gdb's Python
+//! (`sdm-child/src/returned.py`).
 
 use sdm_debug::{Failure, FailureCode};
 
@@ -39,24 +41,64 @@ pub(super) async fn refuse_call(gdb: &Gdb, place: &str, expression: &str) -> Res
     }
 }
 
-fn wrong() -> Failure {
-    let text =
-        "gdb shows wrong values for a returned value of this type, because it is in registers";
+/// The command that runs to the caller of the selected frame without a look at the value that it returns; `None` if gdb
+/// can read the value.
+pub(super) async fn leaving(gdb: &Gdb) -> Option<String> {
+    let entry = unchecked(gdb, "", "$_sdm_unread_entry(0)").await.ok()?;
+    let entry = entry.trim().parse::<u64>().ok().filter(|it| *it != 0)?;
+    // The function does not return to its entry: `until` stops in the caller. `advance` would stop in a recursive call.
+    Some(console_line(&format!("until *{entry:#x} &")))
+}
+
+pub(super) fn wrong() -> Failure {
+    let text = "gdb cannot read a returned value of this type correctly";
     let hint = "print the variable that the value is assigned to";
     Failure::new(FailureCode::Unsupported, text).with_hint(hint)
 }
 
-/// True if gdb would read a returned value of this type wrongly. Neither of the questions to gdb calls a function.
+/// True if gdb would read a returned value of this type wrongly. None of the questions to gdb calls a function.
 async fn is_wrong(gdb: &Gdb, place: &str, expression: &str) -> bool {
+    if !cfg!(target_arch = "x86_64") {
+        return false;
+    }
     let size = unchecked(gdb, place, &format!("sizeof({expression})")).await;
     let size = size.ok().and_then(|size| size.trim().parse::<u32>().ok());
     let is_one = size.is_some_and(|size| SIZES.contains(&size));
-    if !is_one || !cfg!(target_arch = "x86_64") {
+    let is_returned = expression.starts_with('$');
+    let is_rust = (is_one || !is_returned) && *language::current(gdb, place).await == *"rust";
+    if !is_one && !is_rust {
         return false;
     }
-    let line = console_line(&format!("ptype/mt {expression}"));
+    let question = if is_returned {
+        Some(format!("$_sdm_unread({expression})"))
+    } else {
+        let kind = described(gdb, "whatis", expression).await;
+        kind.map(|kind| match is_rust {
+            true => format!("$_sdm_unread_behind(0 as *const {kind})"),
+            false => format!("$_sdm_unread_behind(({kind} *) 0)"),
+        })
+    };
+    if let Some(question) = question
+        && let Ok(answer) = unchecked(gdb, place, &question).await
+    {
+        return answer.trim() == "1";
+    }
+    // Without Python the parts of a structure's parts are unknown.
+    let Some(kind) = described(gdb, "ptype/mt", expression).await else {
+        return false;
+    };
+    let mut structures = ["struct ", "class ", "union "].iter();
+    let is_unknown = !is_rust && structures.any(|it| kind.starts_with(it));
+    is_one && (is_unknown || WRONG.iter().any(|name| kind.contains(name)))
+}
+
+/// The type of an expression, by a command that prints it.
+async fn described(gdb: &Gdb, command: &str, expression: &str) -> Option<String> {
+    let line = console_line(&format!("{command} {expression}"));
     let (result, printed) = gdb.send(line).capture().printed().await;
-    result.is_ok() && WRONG.iter().any(|name| printed.contains(name))
+    result.ok()?;
+    let kind = printed.trim().strip_prefix("type = ")?;
+    Some(kind.to_owned())
 }
 
 /// True for an expression that is a call: `f(1)`, `o.f()` or `(*f)(1)`, but not a cast.

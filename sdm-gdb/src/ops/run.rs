@@ -6,10 +6,10 @@ use sdm_core::CommandId;
 use sdm_debug::command::StepKind;
 use sdm_debug::{Command, Failure, FailureCode, TaskState};
 
-use super::step_frame;
+use super::{return_values, step_frame};
 use crate::action::Action;
 use crate::gdb::Gdb;
-use crate::state::activity::{OpenRun, RunKind};
+use crate::state::activity::{FINISH, OpenRun, RunKind};
 use crate::text::console_line;
 use crate::wording::{Wording, wording};
 
@@ -109,8 +109,14 @@ pub(crate) async fn begin(
     line: &str,
 ) -> Result<(), Failure> {
     let (asked, line) = (gdb.clone(), line.to_owned());
-    gdb.finish(async move { begin_now(&asked, id, kind, &line).await })
-        .await
+    gdb.finish(async move {
+        let safe = match line == FINISH {
+            true => return_values::leaving(&asked).await,
+            false => None,
+        };
+        begin_now(&asked, id, kind, safe.as_deref().unwrap_or(&line)).await
+    })
+    .await
 }
 
 /// Fails if the task has ended or been detached while the caller waited.

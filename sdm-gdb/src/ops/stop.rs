@@ -184,14 +184,16 @@ async fn gone_on(gdb: &Gdb, record: &Results) -> Option<StopReason> {
 fn end_of_run(gdb: &Gdb, record: &Results) -> Option<Verdict> {
     let kind = gdb.get().activity.run_kind();
     reasons(record).find_map(|reason| match (reason, kind) {
+        ("function-finished" | "location-reached", Some(RunKind::StepOut(step, count))) => {
+            Some(Verdict::SteppedOut(step, count))
+        }
+        ("function-finished", _) | ("location-reached", Some(RunKind::Finish)) => {
+            Some(Verdict::Returned)
+        }
         ("location-reached", _) | ("end-stepping-range", Some(RunKind::To)) => {
             Some(Verdict::Report(StopReason::LocationReached))
         }
         ("end-stepping-range", _) => Some(Verdict::Stepped),
-        ("function-finished", Some(RunKind::StepOut(step, count))) => {
-            Some(Verdict::SteppedOut(step, count))
-        }
-        ("function-finished", _) => Some(Verdict::Returned),
         _ => None,
     })
 }
@@ -234,11 +236,6 @@ pub(crate) fn report(gdb: &Gdb, stop: Stop) {
 fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
     let record = &stop.results;
     let kind = gdb.get().activity.run_kind();
-    let ends = [
-        "end-stepping-range",
-        "location-reached",
-        "function-finished",
-    ];
     match last_text(record, "reason") {
         _ if stop.other_ended => {
             let text = "a child process of the rank has ended";
@@ -248,7 +245,7 @@ fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
         Some("breakpoint-hit") => judge_breakpoint(gdb, stop, kind),
         Some("signal-received") => judge_signal(gdb, stop, kind),
         Some("no-history") => Verdict::Report(StopReason::NoHistory),
-        Some(reason) if ends.contains(&reason) => {
+        Some("end-stepping-range" | "location-reached" | "function-finished") => {
             end_of_run(gdb, record).unwrap_or(Verdict::Stepped)
         }
         Some("exec") if kind == Some(RunKind::StartToProgram) => Verdict::ToEntry,

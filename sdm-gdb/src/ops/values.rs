@@ -262,6 +262,9 @@ pub(super) async fn in_value(
 
 /// The return value in the record of a stop after `finish`; `None` for a function that returns nothing.
 pub(super) async fn returned(gdb: &Gdb, record: &Results) -> Option<Value> {
+    if last_text(record, "reason") == Some("location-reached") {
+        return Some(value(&format!("<{}>", return_values::wrong().text)));
+    }
     let printed = last_text(record, "return-value")?;
     let name = last_text(record, "gdb-result-var")?;
     history::note(gdb, name);

@@ -269,6 +269,9 @@ impl Activity {
     }
 }
 
+/// The MI command that runs to the caller of the selected frame.
+pub(crate) const FINISH: &str = "-exec-finish";
+
 impl RunKind {
     /// The MI command that begins a run of this kind, and that resumes it after an unneeded stop.
     pub(crate) fn line(self) -> String {
@@ -281,7 +284,7 @@ impl RunKind {
             | Self::To
             | Self::Continue => return "-exec-continue".to_owned(),
             Self::Reverse => return "-exec-continue --reverse".to_owned(),
-            Self::Finish | Self::StepOut(..) => return "-exec-finish".to_owned(),
+            Self::Finish | Self::StepOut(..) => return FINISH.to_owned(),
             Self::Step(kind, count) | Self::ReverseStep(kind, count) => {
                 let name = match kind {
                     StepKind::Into => "-exec-step",
