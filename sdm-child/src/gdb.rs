@@ -26,12 +26,13 @@ use crate::stdio::set_nonblocking;
 /// - `mi-async`: without it gdb reads no commands while the program runs.
 /// - `print elements`: arrays that differ after gdb's default of 200 elements must not look equal; the backend cuts
 ///   them for display.
+/// - `max-value-size`: beyond its default of 64 KiB gdb 13 does not even print the beginning of an array.
 /// - `print object`: what is behind a pointer to a base class is shown with all its members, also in editors.
 /// - `unwindonsignal`: a program must not continue in an interrupted call, even after a detach or the server's death.
 /// - `maintenance set`: with `confirm off` gdb answers its own question after an internal error with yes, and aborts.
 ///
 /// An empty `debug-file-directory`, set later, makes gdb 2.7 times faster and stacks complete.
-const SETTINGS: [&str; 22] = [
+const SETTINGS: [&str; 23] = [
     "set auto-load safe-path /usr/share/gdb/auto-load",
     "set auto-load scripts-directory $datadir/auto-load:/usr/share/gdb/auto-load",
     "set auto-load local-gdbinit off",
@@ -44,6 +45,7 @@ const SETTINGS: [&str; 22] = [
     "set height 0",
     "set style enabled off",
     "set print elements 4000",
+    "set max-value-size 16777216",
     "set print object on",
     "set startup-with-shell on",
     "set history save off",

@@ -150,7 +150,7 @@ fn value_cut_by_the_limit_is_marked() {
     harness.evaluate("buffer[5998] = 'z'").unwrap();
     let mut printed = || harness.ask(print("*(short (*)[3000])buffer"));
     assert_ne!(printed(), Ok(Reply::Value(before)));
-    let failure = harness.ask(print("*(short (*)[300000])buffer"));
+    let failure = harness.ask(print("*(short (*)[10000000])buffer"));
     if let Err(failure) = failure {
         // gdb 18 reads only as much as it prints.
         assert!(failure.hint.contains("set max-value-size"), "{failure}");
