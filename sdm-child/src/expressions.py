@@ -1,6 +1,9 @@
 # Functions for gdb's expressions: in Fortran, whose names SDM puts functions around, and for parts without a name.
 import itertools
 
+# Bytes of a character of kind 4.
+WIDE = 4
+
 class Function(gdb.Function):
     "A function of Fortran expressions. Its errors have gdb's own form, without a trace of Python."
 
@@ -108,6 +111,7 @@ def section(value, name, form, *subscripts):
     if name:
         return part_of_ranked(name, data, text)
     if is_array(data.type) and not is_text(data.type.strip_typedefs()):
+        data = ended(data, text)
         lowest, bounds = described or (data.address, bounds_of(data))
         if any(stride < 0 for _, _, stride in bounds):
             if not described and not text.strip(":,") and is_dynamic(element_of(data.type.strip_typedefs())):
@@ -121,6 +125,22 @@ def section(value, name, form, *subscripts):
     is_place = in_memory(data)
     gdb.set_convenience_variable("sdm_array", data.address if is_place else data)
     return gdb.parse_and_eval("%s(%s)" % ("(*$sdm_array)" if is_place else "$sdm_array", text))
+
+# An array of assumed size, `a(*)`, as one that ends where its section does.
+def ended(data, text):
+    kind, last = data.type.strip_typedefs(), (text.split(",")[-1] + "::1").split(":")
+    if not str(kind).endswith("*)"):
+        return data
+    end = last[0] if ":" not in text.split(",")[-1] or last[2].startswith("-") else last[1]
+    if not end:
+        raise Wrong("the size of this array is unknown: a section of it needs an end, as in (1:10)")
+    ranges = []
+    while is_array(kind) and not is_text(kind):
+        ranges.append(kind.range())
+        kind = kind.target().strip_typedefs()
+    for low, high in ranges[:0:-1] + [(ranges[0][0], int(end))]:
+        kind = kind.array(low, high)
+    return data.address.cast(kind.pointer()).dereference()
 
 # The subscripts of a part of a section.
 def subscripts_of(part, low, high, _):
@@ -153,9 +173,8 @@ def item(value, *subscripts):
     if kind.code == gdb.TYPE_CODE_FUNC or kind.code == gdb.TYPE_CODE_PTR and not is_followed(kind):
         return called(value, subscripts)
     subscripts = [int(it) for it in subscripts]
-    if is_characters(kind) and len(subscripts) == 1 and 0 < subscripts[0] <= kind.sizeof:
-        first = value.address.cast(gdb.lookup_type("character").pointer())
-        return (first + (subscripts[0] - 1)).dereference()
+    if is_characters(kind) and len(subscripts) == 1 and 0 < subscripts[0] <= length_in(kind):
+        return (value.address.cast(kind.target().pointer()) + (subscripts[0] - 1)).dereference()
     if is_class(kind) and is_array(value["_data"].type):
         data = value["_data"]
         if is_untyped(data.type):
@@ -340,11 +359,26 @@ def same(value, quoted):
     kind = value.type.strip_typedefs()
     if not is_characters(kind):
         return value == quoted
-    text = literal(quoted).rstrip(" ")
+    text = content(quoted).rstrip(" ")
+    if is_wide(kind):
+        return content(value).rstrip(" ") == text
     return value == quote(text.ljust(kind.sizeof)) if kind.sizeof else not text
 
 def is_characters(kind):
     return kind.code == gdb.TYPE_CODE_STRING or is_text(kind)
+
+# True for a text of kind 4, whose characters have four bytes each.
+def is_wide(kind):
+    return is_text(kind) and kind.target().sizeof == WIDE
+
+def length_in(kind):
+    return kind.sizeof // WIDE if is_wide(kind) else kind.sizeof
+
+def content(value):
+    if not is_wide(value.type.strip_typedefs()):
+        return literal(value)
+    places = (value[at + value.type.range()[0]] for at in range(length_in(value.type)))
+    return "".join(chr(int(it)) for it in places)
 
 def literal(quoted):
     return quoted.format_string(max_elements=0, repeat_threshold=0)[1:-1]
@@ -358,7 +392,7 @@ def is_text(kind):
 
 def comparable(value):
     kind = value.type.strip_typedefs()
-    if not is_text(kind) or value.address is None or not 0 < kind.sizeof <= TEXT_MAX:
+    if not is_text(kind) or is_wide(kind) or value.address is None or not 0 < kind.sizeof <= TEXT_MAX:
         return value
     return value.address.cast(quote("x" * kind.sizeof).type.pointer()).dereference()
 
@@ -367,14 +401,19 @@ def comparable(value):
 def fitting(target, value, name=None, structure=None):
     target = held(target)
     kind, given = target.type.strip_typedefs(), value.type.strip_typedefs()
-    if not is_characters(kind) or not is_characters(given) or kind.sizeof == given.sizeof:
+    if not is_characters(kind) or not is_characters(given):
+        return value
+    sizes = (length_in(kind), length_in(given))
+    if sizes[0] == sizes[1] and is_wide(kind) == is_wide(given):
         return value
     if name is not None and is_deferred(literal(name), structure):
-        sizes = (kind.sizeof, given.sizeof)
         raise Wrong("this text of deferred length has %d characters, and gdb cannot give it %d" % sizes)
-    if max(kind.sizeof, given.sizeof) > TEXT_MAX:
+    if max(sizes) > TEXT_MAX:
         raise Wrong("a text of more than %d characters" % TEXT_MAX)
-    return quote(literal(value)[:kind.sizeof].ljust(kind.sizeof)) if kind.sizeof else value
+    text = content(value)[:sizes[0]].ljust(sizes[0])
+    if is_wide(kind):
+        return gdb.Value(struct.pack("=%dI" % len(text), *map(ord, text)), kind)
+    return quote(text) if text else value
 
 def is_deferred(name, structure):
     if structure is None:

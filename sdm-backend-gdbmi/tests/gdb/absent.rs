@@ -113,3 +113,69 @@ fn fortran_text_that_gdb_cannot_read_is_shown_as_a_reason() {
     assert!([unknown, "('aa', 'bb')"].contains(&names), "{names}");
     assert_eq!(printed(&mut harness, "", "names"), names);
 }
+
+#[test]
+fn sections_of_fortran_arrays_of_assumed_size_have_their_values() {
+    let at = break_spec(1, "look");
+    let Some((mut harness, _)) = in_fortran(Harness::new(), "assumed", at) else {
+        return;
+    };
+    let unknown = "<the size of this array is unknown: print a section, as in a(1:10)>";
+    let listed = arguments(&mut harness);
+    for name in ["a", "from", "b"] {
+        assert_eq!(text(&listed, name), unknown, "{name}");
+        assert_eq!(printed(&mut harness, "", name), unknown, "{name}");
+    }
+    for (section, expect) in [
+        ("a(2:4)", "(2, 3, 4)"),
+        ("a(:3)", "(1, 2, 3)"),
+        ("a(1:6:2)", "(1, 3, 5)"),
+        ("a(6:1:-2)", "(6, 4, 2)"),
+        ("a(5)", "5"),
+        ("from(0:2)", "(1, 2, 3)"),
+        ("b(:,1)", "(3, 4)"),
+        ("b(2,0:2)", "(2, 4, 6)"),
+        ("b(1:2,1:2)", "((3, 4) (5, 6))"),
+    ] {
+        assert_eq!(harness.evaluate(section).unwrap().text, expect, "{section}");
+    }
+    for open in ["a(3:)", "b(:,:)"] {
+        let why = harness.evaluate(open).unwrap_err().text;
+        assert!(why.contains("needs an end"), "{open}: {why}");
+    }
+}
+
+#[test]
+fn fortran_texts_of_kind_4_are_assigned_and_compared() {
+    let at = break_spec(1, "look");
+    let Some((mut harness, _)) = in_fortran(Harness::new(), "assumed", at) else {
+        return;
+    };
+    let up = FrameSelect::Move(1);
+    harness.ask(Command::SelectFrame(up)).unwrap();
+    for (assignment, target, expect) in [
+        ("wide = 'HELLO'", "wide", "4_'HELLO'"),
+        ("wide = 'ab'", "wide", "4_'ab   '"),
+        ("wide = 'longer text'", "wide", "4_'longe'"),
+        // As many bytes, and not as many characters.
+        ("wide = '01234567890123456789'", "wide", "4_'01234'"),
+        ("narrow = wide", "narrow", "'01234'"),
+        ("wide = own%name", "wide", "4_'name '"),
+        ("own%name = 'q'", "own%name", "4_'q   '"),
+        ("own%name = narrow", "own%name", "4_'0123'"),
+    ] {
+        let expression = assignment.to_owned();
+        harness.ask(Command::SetVariable { expression }).unwrap();
+        let value = harness.evaluate(target).unwrap().text;
+        assert_eq!(value, expect, "{assignment}");
+    }
+    for (comparison, expect) in [
+        ("wide == 'name'", ".TRUE."),
+        ("wide == 'nam'", ".FALSE."),
+        ("own%name /= 'other'", ".TRUE."),
+    ] {
+        let value = harness.evaluate(comparison).unwrap().text;
+        assert_eq!(value, expect, "{comparison}");
+    }
+    assert_eq!(harness.evaluate("wide(2)").unwrap().text, "97 'a'");
+}

@@ -12,6 +12,10 @@ use crate::gdb::Gdb;
 const NOT_PRESENT: &str = "<not present>";
 /// The value of an array of texts of unknown length: `character(len=*) :: names(:)`.
 const UNKNOWN_LENGTH: &str = "<gdb does not know the length of these texts>";
+/// The value of an array of assumed size: `a(*)`.
+const UNKNOWN_SIZE: &str = "<the size of this array is unknown: print a section, as in a(1:10)>";
+/// gdb's word for an array of assumed size, and in gdb 13 for an array of texts of unknown length.
+const NO_BOUNDS: &str = "failed to get range bounds";
 /// The value of a null pointer to a text. gdb shows allocatable texts as pointers, too.
 pub(super) const NO_TEXT: &str = "<not allocated or associated>";
 /// A structure without components.
@@ -24,7 +28,7 @@ pub(super) fn shown(text: &str) -> &str {
     match text {
         _ if text.starts_with("<error reading variable") && is_unset(text) => NOT_PRESENT,
         "<incomplete type>" => UNKNOWN_LENGTH,
-        _ if text.contains("failed to get range bounds") => UNKNOWN_LENGTH,
+        _ if text.contains(NO_BOUNDS) => UNKNOWN_SIZE,
         text => text,
     }
 }
@@ -61,7 +65,7 @@ pub(super) async fn in_words(
             let text = &mut variable.value.text;
             let in_words = match &**text {
                 "''" if are_arguments && is_absent(gdb, &variable.name).await => NOT_PRESENT,
-                EMPTY if is_nameless(gdb, &variable.name).await => UNKNOWN_LENGTH,
+                text if is_of_texts(gdb, &variable.name, text).await => UNKNOWN_LENGTH,
                 text => shown(text),
             };
             if in_words != NOT_PRESENT || are_arguments {
@@ -83,7 +87,7 @@ pub(super) async fn in_words(
     }
     if let Ok(Reply::Value(value)) = &mut answer {
         value.text = match &*value.text {
-            EMPTY if is_nameless(gdb, expression).await => UNKNOWN_LENGTH,
+            text if is_of_texts(gdb, expression, text).await => UNKNOWN_LENGTH,
             text => shown(text),
         }
         .to_owned();
@@ -91,9 +95,13 @@ pub(super) async fn in_words(
     answer
 }
 
-/// True for a value whose type has no name. gdb 18 gives such a type, without components, to texts of unknown length.
-async fn is_nameless(gdb: &Gdb, expression: &str) -> bool {
-    type_of(gdb, "", expression).await.as_deref() == Some("Type")
+/// True for an array of texts of unknown length. gdb 18 gives it a type without a name and components.
+async fn is_of_texts(gdb: &Gdb, expression: &str, text: &str) -> bool {
+    if text != EMPTY && !text.contains(NO_BOUNDS) {
+        return false;
+    }
+    let kind = type_of(gdb, "", expression).await;
+    kind.is_some_and(|kind| kind == "Type" || kind.starts_with("character*(*)"))
 }
 
 /// True for an argument of the selected frame's function.
@@ -174,7 +182,7 @@ mod tests {
             ("<incomplete type>", UNKNOWN_LENGTH),
             (
                 "<error reading variable: failed to get range bounds>",
-                UNKNOWN_LENGTH,
+                UNKNOWN_SIZE,
             ),
         ] {
             assert_eq!(shown(text), words);
