@@ -30,7 +30,11 @@ fn snapshot(nodes: &[(&str, &str)], jobs: &[(&str, &str, usize)]) -> Snapshot {
     Snapshot {
         machine: machine("m", Machine::Up),
         nodes: nodes.iter().map(node).collect(),
-        queues: [("debug".to_owned(), attributes("name=debug queueState=NORMAL"))].into(),
+        queues: [(
+            "debug".to_owned(),
+            attributes("name=debug queueState=NORMAL"),
+        )]
+        .into(),
         jobs: jobs.iter().map(job).collect(),
         ..Snapshot::default()
     }
