@@ -101,12 +101,14 @@ from pmix import *
 tool = PMIxTool()
 tool.init([{"key": PMIX_SERVER_PIDINFO, "value": int(sys.argv[1]), "val_type": PMIX_PID}])
 for channels in "stdout", "email", "gstore", "jrec", "stdout msg":
-    texts = [{"key": "pmix.log." + it, "value": "text", "val_type": PMIX_STRING} for it in channels.split()]
+    texts = [{"key": "pmix.log." + it, "value": "text", "val_type": PMIX_STRING, "flags": 0} for it in channels.split()]
     print("%s: %d" % (channels, tool.log(texts, [])), flush=True)
 tool.finalize()
 "#;
     let mut tool = command(&place, "/usr/bin/python3");
     ordinary::lower(&mut tool).args(["-W", "ignore", "-c", script, &job.server]);
+    // Fills allocated memory: the binding leaves flags that it is not given as they are there.
+    tool.env("PYTHONMALLOC", "debug");
     tool.env("TMPDIR", place.path().join("tmp"));
     let told = said(&tool.output().expect("python3"));
     for line in [
