@@ -3,6 +3,8 @@
 //! Each task has a driver of its own, which knows that the gdb has other tasks too. This module replaces the tokens of
 //! commands. It routes answers by their token, and notifications by their thread, inferior or breakpoint.
 
+mod sharing_task;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::{OwnedFd, RawFd};
 use std::rc::Rc;
@@ -23,6 +25,7 @@ use crate::timers::Timers;
 use sdm_child::GdbChild;
 use sdm_gdb::{AbandonedCommand, Action, Driver, split, withdrawn};
 use sdm_mi::{AsyncKind, Record, Results};
+use sharing_task::SharingTask;
 
 /// A gdb that is attached to the processes of several tasks.
 pub(crate) struct SharedGdb {
@@ -59,29 +62,6 @@ pub(crate) struct SharedGdb {
     closing: Vec<OwnedFd>,
     outputs: Vec<BackendOutput>,
     apart: UnsharedTasks,
-}
-
-struct SharingTask {
-    task: TaskId,
-    driver: Driver,
-    /// The attached process; `None` once gdb has detached from it, or gdb or the process has ended.
-    held: Option<Held>,
-    /// True if the task is counted in `missable_count`.
-    is_missable: bool,
-    /// True if the task is counted in `starting_count`.
-    starts: bool,
-    /// True if the task no longer needs the gdb.
-    done: bool,
-}
-
-impl SharingTask {
-    /// Removes gdb's breakpoints from the process, if it runs. gdb inserts them into a stopped process only when it
-    /// resumes it.
-    fn clear(&self) {
-        if self.driver.task_state() == TaskState::Running {
-            self.held.iter().for_each(Held::clear);
-        }
-    }
 }
 
 impl SharedGdb {
@@ -167,7 +147,6 @@ impl SharedGdb {
             Action::Event(event) => self.outputs.push(BackendOutput::Event { task, event }),
             Action::BreakOff(number) => self.break_off(now, at, number),
             Action::SignalProgram { pid, signal } => {
-                // gdb traces the process, so the pid has not been reused. The process may be a zombie.
                 let _ = kill(Pid::from_raw(pid), signal);
             }
             Action::CloseGdb => {
@@ -182,6 +161,11 @@ impl SharedGdb {
                 // When gdb resumes one process it inserts breakpoints into all that it traces.
                 self.tied = true;
                 self.held().for_each(Held::tie);
+            }
+            Action::UntieProcess => {
+                if !self.members.iter().any(SharingTask::runs) {
+                    self.members[at].held.iter_mut().for_each(Held::untie);
+                }
             }
             Action::ClearCode => {
                 self.unswept = true;

@@ -173,7 +173,6 @@ impl Task {
                 }
             }
             Action::SignalProgram { pid, signal } => {
-                // gdb traces the process, so the pid has not been reused. The process may be a zombie.
                 let _ = kill(Pid::from_raw(pid), signal);
             }
             Action::SignalThread {
@@ -183,6 +182,7 @@ impl Task {
             } => sdm_child::signal_thread(pid, thread, signal),
             Action::Seized(action) => self.act_on_seized(action),
             Action::TieProcess => self.held.iter_mut().for_each(Held::tie),
+            Action::UntieProcess => self.held.iter_mut().for_each(Held::untie),
             Action::ClearCode => self.held.iter().for_each(Held::clear),
             Action::ProgramOpened => self.streams.theirs = None,
             // The task already has a gdb of its own.

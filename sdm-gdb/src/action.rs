@@ -26,7 +26,7 @@ pub enum Action {
     /// Abandon the MI command with this token. A query or an attach that gdb has not received is withdrawn. If gdb is
     /// executing it and it is a query, gdb is interrupted. Any other command is carried out.
     BreakOff(u64),
-    /// Send a signal to the program.
+    /// Send a signal to the program. gdb traces the process, so that the pid has not been reused; it may be a zombie.
     SignalProgram {
         /// The Unix pid of the process.
         pid: i32,
@@ -47,6 +47,9 @@ pub enum Action {
     /// Have the kernel stop the process when gdb dies: gdb is about to resume the process and inserts breakpoints. From
     /// now on the process must not outlive gdb unnoticed.
     TieProcess,
+    /// No longer have the kernel stop the process when gdb dies: the process is stopped, so gdb has no breakpoints in it,
+    /// unless gdb runs another process too; and gdb is about to detach from it.
+    UntieProcess,
     /// Remove gdb's internal breakpoints from the running processes that gdb is attached to, of this task or of others.
     /// gdb may have inserted some, and the processes are read-only for SDM.
     ClearCode,

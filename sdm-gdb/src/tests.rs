@@ -1,5 +1,6 @@
 //! The driver against a scripted gdb: rare behaviour of real gdbs, and faults that none should have.
 
+mod breakpoints_in_memory;
 mod given_up;
 mod lost;
 mod mpi_errors;
@@ -470,29 +471,4 @@ proptest! {
         prop_assert!(!scene.driver.task_state().is_live());
         prop_assert_eq!(scene.driver.poll_timeout(), None);
     }
-}
-
-/// gdb reports the process as running, and inserts its breakpoints on library loads after that.
-#[test]
-fn breakpoints_are_removed_after_gdb_has_attached() {
-    let mut scene = Scene::new(FakeHost::default());
-    let (read_only, spec) = (true, AttachSpec::default());
-    let process = AttachTarget::new(77, &AttachSpec { read_only, ..spec });
-    scene.driver.attach(scene.now, CommandId(0), process);
-    scene.drain();
-    scene.answer_all();
-    scene.gdb("=thread-group-started,id=\"i1\",pid=\"77\"");
-    scene.stop("reason=\"signal-received\",signal-name=\"0\"");
-    scene.answer_all();
-    scene.actions.clear();
-    scene.command(1, Command::Continue);
-    scene.reply("^running");
-    scene.gdb("*running,thread-id=\"all\"");
-    assert!(scene.actions.is_empty(), "{:?}", scene.actions);
-    scene.reply("^done");
-    assert_eq!(scene.actions, ["ClearCode"]);
-    // A library was loaded before that, and gdb has handled the event.
-    scene.gdb("=library-loaded,id=\"/l.so\",thread-group=\"i1\"");
-    scene.reply("^done");
-    assert_eq!(scene.actions, ["ClearCode"; 2]);
 }

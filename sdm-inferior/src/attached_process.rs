@@ -60,9 +60,10 @@ impl Held {
         }
     }
 
-    /// Cancels the stop of the process at gdb's death: gdb is about to detach and to exit by itself.
+    /// Cancels the stop of the process at gdb's death: gdb is about to detach from the process, and has no breakpoints
+    /// in it.
     pub fn untie(&mut self) {
-        self.grip = None;
+        self.grip.iter_mut().for_each(DeathPipe::untie);
     }
 
     /// Stops the process when its gdb dies or is about to be killed, before it runs into gdb's breakpoints. A process

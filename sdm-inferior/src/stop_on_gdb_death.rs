@@ -7,7 +7,8 @@
 //!
 //! Afterwards some process must resume the stopped process. If everything is killed at once, as by a resource manager
 //! that ends a job step, none is left to do so. So the kernel is told this only when gdb is about to insert breakpoints
-//! in the process: before that the process is in no danger.
+//! in the process, and no longer when gdb is about to detach from it while it is stopped: gdb removes its breakpoints
+//! before it reports a stop. Before and after that the process is in no danger.
 
 use std::os::fd::OwnedFd;
 
@@ -23,8 +24,8 @@ pub struct StopOnGdbDeath {
     pub theirs: OwnedFd,
 }
 
-/// This process's end of a pipe whose write end a gdb holds. From [`DeathPipe::tie`] until this is dropped, the kernel
-/// stops the process when that gdb ends.
+/// This process's end of a pipe whose write end a gdb holds. From [`DeathPipe::tie`] until [`DeathPipe::untie`], the
+/// kernel stops the process when that gdb ends; dropping it unties it.
 pub(crate) struct DeathPipe {
     ours: OwnedFd,
     tied: bool,
@@ -34,9 +35,7 @@ impl Drop for DeathPipe {
     fn drop(&mut self) {
         // A close is not sufficient. A process that was forked meanwhile, such as a warden, can have both ends too,
         // and closes them later.
-        if self.tied {
-            sys::untie(&self.ours);
-        }
+        self.untie();
     }
 }
 
@@ -45,6 +44,12 @@ impl DeathPipe {
     pub(crate) fn tie(&mut self, pid: i32) {
         // If this fails, the process is stopped a little later.
         self.tied |= sys::stop_at_end_of(&self.ours, pid).is_ok();
+    }
+
+    pub(crate) fn untie(&mut self) {
+        if std::mem::take(&mut self.tied) {
+            sys::untie(&self.ours);
+        }
     }
 
     pub(crate) fn is_tied(&self) -> bool {

@@ -83,16 +83,35 @@ impl Relay {
     /// If `sdm` ends before, or it never is.
     #[must_use]
     pub fn wait(&self, running: &Running<'_>) -> u32 {
+        self.wait_beside(running.pid(), || running.out.text())
+    }
+
+    /// As [`Relay::wait`], with the process that has started gdb, and its output for the message of a failed test.
+    ///
+    /// # Panics
+    /// If the process ends before, or gdb is never held.
+    #[must_use]
+    pub fn wait_beside(&self, pid: u32, told: impl Fn() -> String) -> u32 {
         let at = self.0.join("at");
         until("gdb is held", || {
             let is_held = at.exists();
-            let state = crate::processes::of(running.pid()).state();
+            let state = crate::processes::of(pid).state();
             let is_over = state.is_none_or(|state| state.has_ended());
-            assert!(is_held || !is_over, "no moment: {}", running.out.text());
+            assert!(is_held || !is_over, "no moment: {}", told());
             is_held
         });
         let pid = fs::read_to_string(at).expect("it is there");
         pid.parse().expect("a pid")
+    }
+
+    /// The commands for gdb until now, a held one included.
+    ///
+    /// # Panics
+    /// If gdb was not started.
+    #[must_use]
+    pub fn sent(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.0.join("sent")).expect("the relay writes it");
+        text.lines().map(str::to_owned).collect()
     }
 
     /// Releases gdb.

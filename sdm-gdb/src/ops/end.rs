@@ -221,7 +221,14 @@ async fn detach_program(gdb: &Gdb) -> Result<(), Failure> {
 pub(crate) async fn leave_process(gdb: &Gdb) -> Result<(), Failure> {
     let asked = gdb.clone();
     gdb.finish_unbroken(async move {
-        asked.edit().is_leaving = true;
+        {
+            let mut state = asked.edit();
+            state.is_leaving = true;
+            let is_process = state.origin.is_attached() && !state.origin.is_core_file();
+            if is_process && state.activity.is_stopped() {
+                state.actions.push_back(Action::UntieProcess);
+            }
+        }
         let left = asked.mi("-target-detach").await;
         asked.edit().is_leaving = false;
         left.map(drop)

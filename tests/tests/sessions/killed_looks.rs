@@ -1,8 +1,8 @@
 //! Some processes of a session without gdb are killed together, in any order, at any moment of a look. The processes
 //! that were looked at run on as before, by themselves: the kernel lets go of what a dead process traced.
 //!
-//! A seed gives the use, the killed processes, their order, and the moment. `SDM_TEST_SEED=FIRST` begins with another
-//! seed, and with `SDM_TEST_FULL=1` there are 1,000 of them.
+//! A seed gives the use, the killed processes, their order, and the moment. `SDM_TEST_COMMIT` chooses the first seed, or
+//! `SDM_TEST_SEED=FIRST` names it; with `SDM_TEST_FULL=1` there are 1,000 of them.
 
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -16,6 +16,7 @@ use sdm_tests::processes::{self, kill_if_there, signal, tracer};
 use sdm_tests::questions::changed_outside;
 use sdm_tests::run::{BOUND, is_full};
 use sdm_tests::sdm::{Running, Sdm};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::killed_together::waiting;
 
@@ -155,7 +156,12 @@ fn carry_out(seed: u64) {
 
 #[test]
 fn sampled_processes_survive_kill_of_any_sdm_processes() {
-    let first = std::env::var("SDM_TEST_SEED").map_or(1, |text| text.parse().expect("a number"));
+    let commit = std::env::var("SDM_TEST_COMMIT").unwrap_or_default();
+    let asked = std::env::var("SDM_TEST_SEED").ok();
+    let first = asked.map_or_else(
+        || xxh3_64(commit.as_bytes()) % 1_000_000,
+        |text| text.parse().expect("a number"),
+    );
     let count = if is_full() { 1000 } else { 10 };
     (first..first + count).for_each(carry_out);
 }
