@@ -46,6 +46,8 @@ pub enum Message {
     Reach(ReachChange),
     /// Up: the sender has accepted another parent, of a higher epoch, and leaves this one.
     Leave,
+    /// Up: the tasks of the sender and of all members below it have been ended as asked; its link closes next.
+    Ended,
     /// Both ways: a step of an exchange.
     Exchange(Box<ExchangeMessage>),
     /// Both ways: a message for the server of a task.

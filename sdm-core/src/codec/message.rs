@@ -32,6 +32,7 @@ const LEAVE: u8 = 8;
 const PLAN: u8 = 9;
 const EXCHANGE: u8 = 10;
 const LETTER: u8 = 11;
+const ENDED: u8 = 12;
 
 /// Appends a message: its kind in one byte, then its body.
 ///
@@ -78,6 +79,7 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) -> Result<(), Encode
             w.truncated_text(&change.why, TEXT_BYTES_MAX);
         }
         Message::Leave => w.u8(LEAVE),
+        Message::Ended => w.u8(ENDED),
         Message::Plan(slice) => {
             w.u8(PLAN);
             write_slice(&mut w, slice);
@@ -123,6 +125,7 @@ pub fn decode_message(bytes: &Bytes) -> Result<Message, DecodeError> {
             why: r.text("reason", TEXT_BYTES_MAX)?.to_owned(),
         }),
         LEAVE => Message::Leave,
+        ENDED => Message::Ended,
         PLAN => Message::Plan(Slice::new(read_slice(r)?)),
         EXCHANGE => Message::Exchange(Box::new(read_exchange(r)?)),
         LETTER => Message::Datagram(Box::new(read_letter(r)?)),

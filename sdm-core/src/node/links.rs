@@ -44,6 +44,8 @@ pub(super) struct Child {
     attached: bool,
     /// True if the child's silence was reported to the parent, and its return was not yet.
     pub(super) told_silent: bool,
+    /// True once the child has ended as asked. A link that closes without this is lost, also during the end.
+    pub(super) has_ended: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,6 +70,7 @@ impl Child {
             state: ChildState::Connecting,
             epoch,
             attached: false,
+            has_ended: false,
             told_silent: false,
         }
     }
@@ -290,12 +293,15 @@ impl Node {
         let Some(at) = self.child_of(link) else {
             return;
         };
+        let why = format!("{}: {why}", name(&self.children[at].slice[0]));
         if self.ending.is_some() {
-            self.children.remove(at);
+            let child = self.children.remove(at);
+            if !child.has_ended {
+                self.lose(now, &child.reach, &why);
+            }
             self.check_ended();
             return;
         }
-        let why = format!("{}: {why}", name(&self.children[at].slice[0]));
         if self.root.is_some() {
             let child = self.children.remove(at);
             self.lose(now, &child.reach, &why);
@@ -463,8 +469,12 @@ impl Node {
     }
 
     /// Stops waiting for members to which this member is still connecting; for the end of the session.
-    pub(super) fn forget_unlinked(&mut self) {
-        self.children.retain(|child| child.link().is_some());
+    pub(super) fn forget_unlinked(&mut self, now: Instant) {
+        let unlinked = |child: &mut Child| child.link().is_none();
+        for child in self.children.extract_if(.., unlinked).collect::<Vec<_>>() {
+            let why = format!("{} was not connected at the end", name(&child.slice[0]));
+            self.lose(now, &child.reach, &why);
+        }
     }
 }
 

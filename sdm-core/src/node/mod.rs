@@ -330,6 +330,10 @@ impl Node {
             (Message::Event(event), Some(child)) => self.handle_event(now, child, event),
             (Message::Reach(change), Some(child)) => self.handle_reach(now, child, change),
             (Message::Leave, Some(child)) => self.handle_leave(now, child),
+            (Message::Ended, Some(child)) => {
+                self.children[child].has_ended = true;
+                Ok(())
+            }
             (Message::Exchange(message), child) if from_parent || child.is_some() => {
                 self.handle_exchange(link, from_parent, *message)
             }
@@ -379,6 +383,7 @@ fn kind(message: &Message) -> &'static str {
         Message::Event(_) => "event",
         Message::Reach(_) => "reach",
         Message::Leave => "leave",
+        Message::Ended => "ended",
         Message::Exchange(_) => "exchange",
         Message::Datagram(_) => "letter",
     }

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
+use super::links::name;
 use super::{Action, Node, ProtocolError};
 use crate::message::{EndPolicy, Lane, Message};
 
@@ -73,7 +74,7 @@ impl Node {
                 None => Action::StopConnecting(server),
             });
         }
-        self.forget_unlinked();
+        self.forget_unlinked(now);
         self.actions.push_back(Action::End(policy));
         Ok(())
     }
@@ -114,6 +115,7 @@ impl Node {
             && !ending.told
         {
             ending.told = true;
+            self.send_up(Message::Ended);
             self.actions.push_back(Action::Ended);
         }
     }
@@ -124,6 +126,12 @@ impl Node {
             && !ending.told
         {
             ending.told = true;
+            for child in std::mem::take(&mut self.children) {
+                if !child.has_ended {
+                    let why = format!("{} has not ended in {END_WAIT:?}", name(&child.slice[0]));
+                    self.lose(now, &child.reach, &why);
+                }
+            }
             self.actions.push_back(Action::Ended);
         }
     }

@@ -121,6 +121,7 @@ pub(super) fn messages() -> Vec<Message> {
         Message::Cancel(CommandId(u64::MAX)),
         Message::End(EndPolicy::Detach),
         Message::Leave,
+        Message::Ended,
         Message::Answer(Answer {
             id: CommandId(9),
             attempt: Attempt(0),

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use sdm_sim::Rng;
-use sdm_tests::job::{below, look};
+use sdm_tests::job::{below, look, look_after_kill};
 use sdm_tests::leftovers::{self, descendants_living};
 use sdm_tests::place::Place;
 use sdm_tests::processes::{self, kill_if_there, signal, tracer};
 use sdm_tests::questions::changed_outside;
+use sdm_tests::relay::{Hold, Relay};
 use sdm_tests::run::{BOUND, is_full};
 use sdm_tests::sdm::{Running, Sdm};
 use xxhash_rust::xxh3::xxh3_64;
@@ -164,4 +165,42 @@ fn sampled_processes_survive_kill_of_any_sdm_processes() {
     );
     let count = if is_full() { 1000 } else { 10 };
     (first..first + count).for_each(carry_out);
+}
+
+/// A server that has died cannot confirm that its gdb has detached, also where the signal comes before its loss is noticed.
+#[test]
+fn interrupted_look_claims_no_more_than_it_knows() {
+    for is_killed in [false, true] {
+        let (place, elsewhere) = (Place::new(), Place::new());
+        let mut process = waiting(&elsewhere);
+        let pid = process.id();
+        let before = look(pid);
+        let relay = Relay::new(&place, &Hold::answer(1, "target-attach"));
+        let sdm = Sdm::new(&place, "stacks").args(["--by", "gdb", "--gdb", &relay.gdb()]);
+        let running = sdm.args([&*pid.to_string()]).spawn();
+        let _ = relay.wait(&running);
+        if is_killed {
+            // No server is left that could confirm an order. It may be missed before the signal comes.
+            let servers = below(running.pid(), "sdm-server");
+            servers.iter().for_each(|pid| kill_if_there(*pid));
+        }
+        signal(running.pid(), Signal::SIGINT);
+        relay.release();
+        let done = running.finish();
+        let said = format!("{}{}", done.out, done.err);
+        let claims = said.contains("every process was left in its previous state");
+        let doubts = said.contains("may be stopped or still traced");
+        match is_killed {
+            true => assert!(!claims && (doubts || done.code == Some(2)), "{done}"),
+            false => assert!(claims && !doubts && done.code == Some(130), "{done}"),
+        }
+        let after = if is_killed {
+            look_after_kill(pid)
+        } else {
+            look(pid)
+        };
+        assert_eq!(after, before, "{done}");
+        drop(process.stdin.take());
+        assert_eq!(process.wait().expect("it is a child").code(), Some(0));
+    }
 }

@@ -79,6 +79,7 @@ fn frames() -> Vec<(String, Frame)> {
         Message::Event(_) => Message::Event(event(Lane::Control)),
         Message::Reach(_) => reach(Health::Reachable),
         Message::Leave => Message::Leave,
+        Message::Ended => Message::Ended,
         Message::Exchange(_) => exchange(ExchangeStep::Taken(set("3-4"))),
         Message::Datagram(_) => letter(),
     );
