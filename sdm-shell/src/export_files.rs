@@ -13,15 +13,25 @@ pub(crate) struct Exported {
     pub(crate) shape: Vec<usize>,
     /// All numbers; those of one task are contiguous.
     pub(crate) values: Vec<Parsed>,
-    /// True for numbers of the type `float`. gdb writes nine digits of them, enough to tell which number it is.
-    pub(crate) is_single: bool,
+    /// Their type; gdb writes a floating-point number that is whole like an integer.
+    pub(crate) kind: NumberKind,
+}
+
+/// The type of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NumberKind {
+    /// `float`. gdb writes nine digits of these, enough to tell which number it is.
+    Single,
+    /// Another floating-point type.
+    Float,
+    /// An integer, or an unknown type.
+    Other,
 }
 
 impl Exported {
-    /// True if every number is an integer that fits into a signed 64-bit integer. Such numbers are written
-    /// as integers.
+    /// True for integers each of which fits into a signed 64-bit integer. Such numbers are written as integers.
     pub(crate) fn is_whole(&self) -> bool {
-        self.values.iter().all(|value| whole(*value).is_some())
+        self.kind == NumberKind::Other && self.values.iter().all(|value| whole(*value).is_some())
     }
 
     /// The contents of the `.npy` file: little-endian `int64` or `float64`, in C order.
@@ -57,9 +67,9 @@ impl Exported {
 
     /// The exact number of a value: for a `float`, the number of four bytes that is nearest to gdb's text.
     fn float(&self, value: Parsed) -> f64 {
-        match self.is_single {
-            true => f64::from(single(value)),
-            false => value.to_f64(),
+        match self.kind {
+            NumberKind::Single => f64::from(single(value)),
+            _ => value.to_f64(),
         }
     }
 
@@ -77,10 +87,12 @@ impl Exported {
             let _ = write!(file, "{rank}");
             for value in values {
                 file.push(',');
-                let _ = match (value, self.is_single) {
+                let _ = match (value, self.kind) {
                     (Parsed::Finite(Number::Int(int)), _) => write!(file, "{int}"),
-                    (_, true) => shortest(&mut file, single(*value), self.float(*value)),
-                    (_, false) => shortest(&mut file, value.to_f64(), value.to_f64()),
+                    (_, NumberKind::Single) => {
+                        shortest(&mut file, single(*value), self.float(*value))
+                    }
+                    _ => shortest(&mut file, value.to_f64(), value.to_f64()),
                 };
             }
             file.push('\n');
@@ -140,7 +152,7 @@ mod tests {
             ranks: vec![0, 2],
             shape: vec![2],
             values: ints(&[1, -2, 3, 4]),
-            is_single: false,
+            kind: NumberKind::Other,
         };
         let file = exported.npy();
         let header = "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 2,), }";
@@ -149,6 +161,9 @@ mod tests {
         assert_eq!((file[127], file.len()), (b'\n', 128 + 4 * 8));
         assert_eq!(file[136..144], (-2_i64).to_le_bytes());
         let mut floats = exported;
+        floats.kind = NumberKind::Float;
+        assert!(floats.npy().windows(5).any(|part| part == b"'<f8'"));
+        floats.kind = NumberKind::Other;
         floats.values[1] = Parsed::NotANumber;
         let file = floats.npy();
         assert!(file.windows(5).any(|part| part == b"'<f8'"));
@@ -161,29 +176,29 @@ mod tests {
             ranks: vec![0, 7],
             shape: vec![1, 2],
             values: ints(&[1, 2, 3, 4]),
-            is_single: false,
+            kind: NumberKind::Other,
         };
         exported.values[3] = Parsed::InfiniteDown;
         let file = exported.csv();
         assert_eq!(file, "rank,[0][0],[0][1]\n0,1,2\n7,3,-inf\n");
-        let scalar = |number, is_single| Exported {
+        let scalar = |number, kind| Exported {
             ranks: vec![3],
             shape: Vec::new(),
             values: vec![Parsed::Finite(Number::Float(number))],
-            is_single,
+            kind,
         };
-        for (number, is_single, text) in [
-            (0.1, false, "0.1"),
-            (0.100000001, true, "0.1"),
-            (0.100000001, false, "0.100000001"),
-            (0.333333343, true, "0.33333334"),
-            (-1e300, false, "-1e300"),
-            (1.17549435e-38, true, "1.1754944e-38"),
+        for (number, kind, text) in [
+            (0.1, NumberKind::Other, "0.1"),
+            (0.100000001, NumberKind::Single, "0.1"),
+            (0.100000001, NumberKind::Float, "0.100000001"),
+            (0.333333343, NumberKind::Single, "0.33333334"),
+            (-1e300, NumberKind::Float, "-1e300"),
+            (1.17549435e-38, NumberKind::Single, "1.1754944e-38"),
         ] {
-            let file = scalar(number, is_single).csv();
+            let file = scalar(number, kind).csv();
             assert_eq!(file, format!("rank,value\n3,{text}\n"));
         }
-        let file = scalar(0.100000001, true).npy();
+        let file = scalar(0.100000001, NumberKind::Single).npy();
         assert!(file.ends_with(&f64::from(0.1_f32).to_le_bytes()));
     }
 }

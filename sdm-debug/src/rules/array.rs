@@ -107,7 +107,7 @@ pub fn fuzz_array(bytes: &[u8]) {
 }
 
 /// A number, or 0 and 1 for the truth values of C and Fortran; `None` for any other text.
-fn element(text: &str) -> Option<Parsed> {
+pub(super) fn element(text: &str) -> Option<Parsed> {
     let int = |value| Some(Parsed::Finite(Number::Int(value)));
     match text.trim() {
         "false" | ".FALSE." => int(0),

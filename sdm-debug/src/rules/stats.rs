@@ -6,10 +6,10 @@ use bytes::Bytes;
 use sdm_core::aggregate::{Acc, Merge, Rejected};
 use sdm_idset::IdSet;
 
-use super::array::NumberArray;
+use super::array::{NumberArray, element};
 use super::bins::{Bins, Histogram};
 use super::coding::{Reader, Writer, is_merged};
-use super::number::{Number, Parsed, parse};
+use super::number::{Number, Parsed};
 use super::rule_numbers::RULE_STATS;
 use crate::{Reply, wire};
 
@@ -129,7 +129,7 @@ impl Stats {
                 return Err(Rejected("an address"));
             }
             Reply::Value(value) if value.cut.is_none() => {
-                stats.insert(parse(&value.text).ok_or(Rejected("no number"))?, &who);
+                stats.insert(element(&value.text).ok_or(Rejected("no number"))?, &who);
             }
             Reply::Text(text) => {
                 let array = NumberArray::parse(text).ok_or(Rejected("no numbers"))?;
@@ -471,7 +471,7 @@ mod tests {
             for (task, text) in texts.iter().enumerate() {
                 let mut one = Stats::default();
                 let who = Who::of(&task.to_string().parse().unwrap());
-                one.insert(parse(text).unwrap(), &who);
+                one.insert(element(text).unwrap(), &who);
                 all.absorb(&one).unwrap();
             }
             let found = all.variance().unwrap();

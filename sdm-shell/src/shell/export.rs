@@ -11,7 +11,7 @@ use sdm_view::render::Names;
 use super::invocation::Invocation;
 use super::slices::Slices;
 use super::{SessionHandle, Verdict, ask, values};
-use crate::export_files::Exported;
+use crate::export_files::{Exported, NumberKind};
 
 /// Number of tasks that are asked at a time: more distinct answers would not fit into one message.
 const TASKS_AT_ONCE: usize = 64;
@@ -40,9 +40,8 @@ pub(super) async fn export(
             "export a slice of equal length: export NAME[0:63] FILE",
         );
     }
-    let is_single = is_single(session, said, &arrays, expression).await;
     let exported = Exported {
-        is_single,
+        kind: kind_of(session, said, &arrays, expression).await,
         ranks: arrays.keys().map(|task| task.0).collect(),
         shape,
         values: arrays
@@ -163,24 +162,47 @@ async fn fortran_bounds(
     all.map(|all| all.join(","))
 }
 
-/// True for an expression whose numbers are of the type `float`, or `real(4)` in Fortran.
-async fn is_single(
+/// The type of the numbers of an expression, by the name of its type: `double [3]`, `std::vector<float, ...>`.
+async fn kind_of(
     session: &SessionHandle,
     said: &Invocation<'_>,
     arrays: &Arrays,
     expression: &str,
-) -> bool {
+) -> NumberKind {
     let Some(one) = arrays.keys().next().map(|task| IdSet::single(*task)) else {
-        return false;
+        return NumberKind::Other;
     };
     let slices = Slices::of(expression).ok();
     let element = slices.as_ref().and_then(Slices::element);
     let line = format!("ptype {}", element.as_deref().unwrap_or(expression));
     let printed = ask::printed(session, said.line, &one, line).await;
     let printed = printed.unwrap_or_default();
-    let mut words = printed.split_whitespace();
-    words.any(|word| matches!(word, "float" | "real(kind=4)" | "real*4"))
+    // The members of a container follow in further lines.
+    let name = printed.lines().next().unwrap_or_default();
+    let words = || name.split([' ', '<', '>', ',', '[', ']']);
+    if words().any(|word| SINGLE.contains(&word)) {
+        return NumberKind::Single;
+    }
+    match words().any(|word| FLOATS.contains(&word) || word.starts_with("real(kind=")) {
+        true => NumberKind::Float,
+        false => NumberKind::Other,
+    }
 }
+
+/// Names of the types of four bytes in C, Fortran and Rust.
+const SINGLE: [&str; 5] = ["float", "_Float32", "real(kind=4)", "real*4", "f32"];
+/// Names of other floating-point types, apart from Fortran's `real(kind=8)`.
+const FLOATS: [&str; 9] = [
+    "double",
+    "_Float16",
+    "_Float32x",
+    "_Float64",
+    "_Float128",
+    "__float128",
+    "real*8",
+    "real*16",
+    "f64",
+];
 
 /// The numbers of the tasks. Tasks with non-numeric answers are reported and left out. That no task has numbers is an
 /// error of the command, which is reported.

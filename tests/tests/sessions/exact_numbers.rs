@@ -105,6 +105,54 @@ fn exported_numbers_of_each_kind_and_language_are_exact() {
     }
 }
 
+/// gdb writes whole numbers alike, of whichever type they are.
+#[test]
+fn whole_numbers_are_exported_with_the_type_of_the_program() {
+    for (compiler, slice, integer) in [
+        (Compiler::C, "many[0:14:7]", "whole[1]"),
+        (Compiler::Fortran, "many(1:15:7)", "whole(2)"),
+    ] {
+        let place = Place::new();
+        let program = place.compile("kinds", compiler);
+        let done = Sdm::run(&place, 1)
+            .lines(&["break look", "continue"])
+            .lines(&[&format!("export {slice} slice.npy")])
+            .lines(&[&format!("export {integer} integer.npy")])
+            .program(&program, &[])
+            .finish()
+            .code(0);
+        let seven = 7_i64.to_le_bytes().to_vec();
+        let steps = [0.0_f64, 1.0, 2.0].map(f64::to_le_bytes).concat();
+        for (name, kind, bytes) in [("slice", "<f8", steps), ("integer", "<i8", seven)] {
+            let file = fs::read(place.path().join(format!("{name}.npy"))).expect("it was written");
+            let header = String::from_utf8_lossy(&file[10..128]);
+            assert!(
+                header.starts_with(&format!("{{'descr': '{kind}'")),
+                "{header}: {done}"
+            );
+            assert_eq!(file[128..], bytes, "{name}: {done}");
+        }
+    }
+}
+
+#[test]
+fn statistics_of_a_truth_value_count_it_as_a_number() {
+    let place = Place::new();
+    let program = place.compile("kinds", Compiler::C);
+    let done = Sdm::run(&place, 1)
+        .lines(&[
+            "break look",
+            "continue",
+            "stats flags[0]",
+            "stats flags[29]",
+        ])
+        .program(&program, &[])
+        .finish()
+        .code(0);
+    done.expect_part("stats flags[0]", "max     0 on rank 0\n");
+    done.expect_part("stats flags[29]", "min     1 on rank 0\n");
+}
+
 /// gdb's text for each of these slices is longer than its output may be. It writes each character by itself, so that each
 /// command asks as few ranks as it needs.
 #[test]
@@ -123,10 +171,11 @@ fn long_slices_are_exported_and_compared_completely() {
         let program = place.compile("kinds", compiler);
         let stats = format!("[0] stats {many}");
         let compare = format!("compare {many}");
+        let whole = &table[..5];
         let done = Sdm::run(&place, 2)
             .lines(&["break look", "continue"])
             .lines(&[&format!("[0] export {table} table.npy")])
-            .lines(&[&stats, "set max-value-size unlimited"])
+            .lines(&[&stats, &format!("print {whole}")])
             .lines(&[&format!("[1] set var {last} = -1"), &compare])
             .program(&program, &[])
             .finish()
@@ -146,6 +195,13 @@ fn long_slices_are_exported_and_compared_completely() {
             &line,
             &format!(": rank 0, {shape} floating-point numbers\n"),
         );
+        let shown = format!("print {whole}");
+        let begins = if compiler == Compiler::C {
+            "{{0, 0.1428"
+        } else {
+            "((0, 0.1428"
+        };
+        done.expect_part(&shown, &format!("ranks 0-1 (2): {begins}"));
         done.expect_part(&stats, "60000 numbers on rank 0\n  min     0 on rank 0\n");
         done.expect_part(&stats, "\n  sum     257138571\n");
         let differs = "1 of 60000 elements differs, first ";
