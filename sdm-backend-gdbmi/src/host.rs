@@ -28,7 +28,7 @@ use sdm_inspect::snapshot::LOCK_BYTES;
 use sdm_inspect::traffic;
 use sdm_mpi::symbols::LIBRARY_PREFIX;
 use sdm_system::fd_server::FdServer;
-use sdm_system::files::NewFile;
+use sdm_system::files::{NewFile, Writing, open_to_write};
 use sdm_system::launcher_env::Identity;
 use sdm_system::proc::{self, Mapping};
 use sdm_system::process_memory::read_memory;
@@ -40,7 +40,8 @@ use sdm_child::{is_loaded, program_of};
 
 /// A core file on this host.
 struct LocalCore {
-    file: NewFile,
+    /// The file that still gets its name; `None` for one that has it.
+    file: Option<NewFile>,
     lender: FdServer,
 }
 
@@ -50,7 +51,7 @@ impl NewCore for LocalCore {
     }
 
     fn finish(self: Box<Self>) -> io::Result<()> {
-        self.file.finish()
+        self.file.map_or(Ok(()), NewFile::finish)
     }
 }
 
@@ -125,7 +126,14 @@ impl Host for LocalHost {
     fn new_core(&self, path: &Path) -> io::Result<Box<dyn NewCore>> {
         let file = NewFile::beside(path)?;
         let lender = FdServer::start(Some(file.file.try_clone()?.into()), None)?;
+        let file = Some(file);
         Ok(Box::new(LocalCore { file, lender }))
+    }
+
+    fn own_file(&self, path: &Path) -> io::Result<Box<dyn NewCore>> {
+        let open = open_to_write(path, Writing::Behind)?;
+        let lender = FdServer::start(Some(open.into()), None)?;
+        Ok(Box::new(LocalCore { file: None, lender }))
     }
 
     fn catches_signal(&self, pid: i32, signal: i32) -> bool {

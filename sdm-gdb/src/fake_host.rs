@@ -64,6 +64,9 @@ impl Host for FakeHost {
     fn new_core(&self, _: &std::path::Path) -> std::io::Result<Box<dyn NewCore>> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
+    fn own_file(&self, _: &std::path::Path) -> std::io::Result<Box<dyn NewCore>> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
     fn may_have_own_handlers(&self, _: i32, _: &FoldRules) -> bool {
         true
     }

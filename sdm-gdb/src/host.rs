@@ -115,6 +115,8 @@ pub trait Host {
     fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>>;
     /// Creates a core file that will appear at this path, in place of this user's file there.
     fn new_core(&self, path: &Path) -> io::Result<Box<dyn NewCore>>;
+    /// Opens this user's file at this path, or creates it, for gdb to write.
+    fn own_file(&self, path: &Path) -> io::Result<Box<dyn NewCore>>;
     /// True if the process has a handler for the signal.
     fn catches_signal(&self, pid: i32, signal: i32) -> bool;
 

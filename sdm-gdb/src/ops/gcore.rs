@@ -54,7 +54,7 @@ pub(super) async fn write(gdb: &Gdb, file: &str, pid: i32) -> Result<String, Fai
 }
 
 /// Absolute path of the file, as gdb derives it from a name.
-async fn whole(gdb: &Gdb, file: &str, pid: i32) -> Result<PathBuf, Failure> {
+pub(super) async fn whole(gdb: &Gdb, file: &str, pid: i32) -> Result<PathBuf, Failure> {
     if let Some(below) = file.strip_prefix("~/") {
         let home = env::var_os("HOME").unwrap_or_default();
         return Ok(Path::new(&home).join(below));

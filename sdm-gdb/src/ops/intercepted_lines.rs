@@ -3,7 +3,7 @@
 
 use sdm_debug::Failure;
 
-use super::{gcore, signals};
+use super::{gcore, signals, written_files};
 use crate::gdb::Gdb;
 
 /// The output of a line that the driver carries out itself; `None` for another line.
@@ -11,6 +11,9 @@ pub(super) async fn own_way(gdb: &Gdb, line: &str) -> Option<Result<String, Fail
     let pid = gdb.get().pid();
     if let (Some(pid), Some(file)) = (pid, gcore::file_of(line)) {
         return Some(gcore::write(gdb, file, pid).await);
+    }
+    if let Some(writing) = written_files::writing(line) {
+        return Some(written_files::write(gdb, line, writing).await);
     }
     signals::handle_line(gdb, line).await
 }

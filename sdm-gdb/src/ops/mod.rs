@@ -68,3 +68,4 @@ pub(crate) mod valgrind;
 mod values;
 mod variables;
 pub(super) mod world_rank;
+mod written_files;

@@ -176,6 +176,56 @@ fn gcore_follows_no_link_and_writes_a_private_file() {
     assert_eq!(fs::read(&theirs).expect("it is there"), b"x");
 }
 
+#[test]
+fn files_that_gdb_writes_are_behind_no_link() {
+    let Some(neighbour) = Neighbour::new() else {
+        return;
+    };
+    let (victim, link) = trap(&neighbour, "link");
+    let run = |lines: &[String]| {
+        let start = ["run", "--batch", "--no-report", "-n", "1"];
+        let lines: Vec<&str> = lines.iter().flat_map(|line| ["-c", line]).collect();
+        let args = [&start[..], &lines, &["--", "/bin/sleep", "0"]].concat();
+        let mut sdm = neighbour.sdm(Who::User, args);
+        Outcome::of(sdm.env("TMPDIR", neighbour.home(Who::User)))
+    };
+    let lines = |file: &str| {
+        [
+            vec![format!("gdb dump memory {file} $sp $sp+8")],
+            vec![format!("gdb append memory {file} $sp $sp+8")],
+            vec![
+                format!("gdb set logging file {file}"),
+                "gdb set logging enabled on".to_owned(),
+                "gdb print 40 + 2".to_owned(),
+                "gdb set logging enabled off".to_owned(),
+            ],
+        ]
+    };
+    for lines in lines(link.to_str().expect("text")) {
+        let told = run(&lines);
+        let why = format!("cannot write {}: is a symbolic link", link.display());
+        assert!(told.said.contains(&why), "{lines:?}: {told:?}");
+        assert_eq!(
+            fs::read_to_string(&victim).expect("it is there"),
+            "the user's own"
+        );
+    }
+    let own = neighbour.home(Who::User).join("own");
+    let mut sizes = Vec::new();
+    for lines in lines(own.to_str().expect("text")) {
+        run(&lines).expect(0, "");
+        let found = fs::metadata(&own).expect("it is there");
+        sizes.push(found.len());
+        assert_eq!(found.mode() & 0o777, 0o600, "{lines:?}");
+    }
+    assert_eq!(sizes[..2], [8, 16]);
+    let log = fs::read(&own).expect("it is there");
+    assert!(
+        String::from_utf8_lossy(&log[16..]).contains("$1 = 42"),
+        "{log:?}"
+    );
+}
+
 /// The commands of a breakpoint are lines for gdb.
 #[test]
 fn gcore_of_a_breakpoint_follows_no_link() {
