@@ -7,6 +7,8 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::{Done, Sdm};
 use serde_json::{Value, json};
 
+use super::table_stops::{CXX_CONDITIONS, FORTRAN_CONDITIONS};
+
 /// An expression, its value on ranks 0 and 1, that on rank 2, and where the first element that differs is; empty for
 /// the whole value.
 pub(super) type Row = (&'static str, &'static str, &'static str, &'static str);
@@ -116,25 +118,6 @@ const CXX_NUMBERS: [(&str, &str); 8] = [
     ("holder.number", "0 0 1"),
 ];
 
-/// Conditions that hold on rank 2 alone.
-pub(super) const CXX_CONDITIONS: [&str; 15] = [
-    "cell.id == 1",
-    "pointer->id == 1",
-    "array[1] == 1",
-    "grid[1][1] == 1",
-    "number == 1",
-    "bits.high == -2",
-    "either.whole == 1",
-    "color == Color::Red",
-    "flags == 5",
-    "wide > 2",
-    "four[1] == 1",
-    "letter == 'y'",
-    "flag",
-    "holder.number == 1",
-    "pair.both.first == 1",
-];
-
 /// The rows for the frame of `look` in `sorts.f90`.
 pub(super) const FORTRAN: [Row; 20] = [
     (
@@ -208,19 +191,6 @@ const FORTRAN_NUMBERS: [(&str, &str); 8] = [
     ("count", "4 4 5"),
     ("count*2 - 1", "7 7 9"),
     ("more%heat + count", "6.5 6.5 8.5"),
-];
-
-pub(super) const FORTRAN_CONDITIONS: [&str; 10] = [
-    "row(20) == 1.5",
-    "part(2,2) == 9",
-    "own%id == 4",
-    "flag",
-    "wide > 2",
-    "list(30) == 8",
-    "cells(2)%weights(2) == 4",
-    "count == 5",
-    "more%heat > 3",
-    "more%label == 'odd'",
 ];
 
 /// The lines that ask for each value of a table and for each condition.
@@ -297,7 +267,7 @@ fn every_data_command_shows_each_kind_of_cxx_value() {
     let place = Place::new();
     let program = place.compile("sorts", Compiler::Cxx);
     // gdb 13 cannot read a member by reference after `&&`: `Cannot access memory at address 0x0`.
-    let all = format!("break look if {}", CXX_CONDITIONS[..13].join(" && "));
+    let all = format!("break look if {}", CXX_CONDITIONS[..16].join(" && "));
     let questions = questions(&CXX, &CXX_NUMBERS, &CXX_CONDITIONS);
     let done = Sdm::run(&place, 3)
         .args(["--launcher", "local"])

@@ -5,7 +5,44 @@ use std::path::Path;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::{Done, Sdm};
 
-use super::table::{CXX, CXX_CONDITIONS, FORTRAN, FORTRAN_CONDITIONS, Row};
+use super::table::{CXX, FORTRAN, Row};
+
+/// Conditions that hold on rank 2 alone.
+pub(super) const CXX_CONDITIONS: [&str; 18] = [
+    "cell.id == 1",
+    "pointer->id == 1",
+    "array[1] == 1",
+    "grid[1][1] == 1",
+    "number == 1",
+    "bits.high == -2",
+    "either.whole == 1",
+    "color == Color::Red",
+    "flags == 5",
+    "wide > 2",
+    "four[1] == 1",
+    "letter == 'y'",
+    "flag",
+    "extended > 1",
+    r"chars[1] == '\''",
+    "$_cimag(phase._M_value) < 0",
+    "holder.number == 1",
+    "pair.both.first == 1",
+];
+
+pub(super) const FORTRAN_CONDITIONS: [&str; 12] = [
+    "row(20) == 1.5",
+    "part(2,2) == 9",
+    "back(1) == 101",
+    "word /= 'hello'",
+    "own%id == 4",
+    "flag",
+    "wide > 2",
+    "list(30) == 8",
+    "cells(2)%weights(2) == 4",
+    "count == 5",
+    "more%heat > 3",
+    "more%label == 'odd'",
+];
 
 /// Runs three ranks, of which rank 2 has other values.
 fn run(place: &Place, program: &Path, lines: &[&str]) -> Done {
@@ -38,7 +75,7 @@ fn break_conditions_stop_only_ranks_where_they_hold() {
     }
     done.expect_part(
         "continue",
-        "ranks 0-1 (2): stopped at breakpoint 16, make () at ",
+        "ranks 0-1 (2): stopped at breakpoint 19, make () at ",
     );
     let program = place.compile("sorts", Compiler::Fortran);
     let all = format!("[2] break look if {}", FORTRAN_CONDITIONS.join(" .and. "));
@@ -83,42 +120,65 @@ fn traces_show_each_kind_of_value() {
     check(Compiler::Fortran, &FORTRAN, &format!("sorts.f90:{line}"));
 }
 
-#[test]
-fn watchpoints_show_old_and_new_values_of_each_rank() {
+/// The same ranks, each time in other words: each line of a session is another one.
+const FOCUS: [&str; 9] = [
+    "[0-2]", "[2,0-1]", "[0,1-2]", "[0-1,2]", "[0,1,2]", "[2,1,0]", "[1,0,2]", "[1,2,0]", "[0,2,1]",
+];
+
+/// An expression, with its old and new value on ranks 0 and 1, and on rank 2.
+type Change = (&'static str, &'static str, &'static str);
+
+/// Watches each expression in the order in which they change, from a stop in a function on.
+fn watch(compiler: Compiler, function: &str, changes: &[Change]) {
     let place = Place::new();
-    let program = place.compile("sorts", Compiler::Cxx);
-    for expression in ["number", "holder.number", "pair.both.first"] {
-        let watch = format!("watch {expression}");
-        let done = run(
-            &place,
-            &program,
-            &["break look", "continue", &watch, "[0-2] continue"],
-        );
-        changes(&done, expression, ["0 -> 1", "1 -> 2"]);
+    let program = place.compile("sorts", compiler);
+    let mut lines = vec![format!("break {function}"), "continue".to_owned()];
+    for (number, ((expression, ..), focus)) in (2..).zip(changes.iter().zip(FOCUS)) {
+        lines.push(format!("watch {expression}"));
+        lines.push(format!("{focus} continue"));
+        lines.push(format!("delete {number}"));
     }
-    let program = place.compile("sorts", Compiler::Fortran);
-    for (expression, values) in [
-        ("own%id", ["3 -> 4", "4 -> 5"]),
-        ("row(20)", ["0.5 -> 1.5", "1.5 -> 2.5"]),
-        ("flag", [".FALSE. -> .TRUE.", ".TRUE. -> .FALSE."]),
-        ("count", ["4 -> 5", "5 -> 6"]),
-    ] {
-        let watch = format!("watch {expression}");
-        let done = run(
-            &place,
-            &program,
-            &["break change", "continue", &watch, "[0-2] continue"],
-        );
-        changes(&done, expression, values);
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let done = run(&place, &program, &lines);
+    for (number, ((expression, even, odd), focus)) in (2..).zip(changes.iter().zip(FOCUS)) {
+        for (ranks, values) in [("ranks 0-1 (2)", even), ("rank 2", odd)] {
+            let stopped = format!("{ranks}: watchpoint {number} ({expression}): {values}, ");
+            done.expect_part(&format!("{focus} continue"), &stopped);
+        }
     }
 }
 
-/// Checks what a watchpoint has shown of ranks 0 and 1, and of rank 2.
-fn changes(done: &Done, expression: &str, values: [&str; 2]) {
-    for (ranks, value) in ["ranks 0-1 (2)", "rank 2"].into_iter().zip(values) {
-        let stopped = format!("{ranks}: watchpoint 2 ({expression}): {value}, ");
-        done.expect_part("[0-2] continue", &stopped);
-    }
+#[test]
+fn watchpoints_show_old_and_new_values_of_each_rank() {
+    watch(
+        Compiler::Cxx,
+        "look",
+        &[
+            ("pair.both.first", "0 -> 1", "1 -> 2"),
+            ("bits.high", "-3 -> -2", "-2 -> -1"),
+            ("either.whole", "0 -> 1", "1 -> 2"),
+            (
+                "color",
+                "Color::Green -> Color::Red",
+                "Color::Red -> Color::Green",
+            ),
+            ("letter", "120 'x' -> 121 'y'", "121 'y' -> 122 'z'"),
+            ("flag", "false -> true", "true -> false"),
+            ("four[1]", "0 -> 1", "1 -> 2"),
+            ("wide", "1.5 -> 2.5", "2.5 -> 3.5"),
+            ("holder.number", "1 -> 6", "2 -> 11"),
+        ],
+    );
+    watch(
+        Compiler::Fortran,
+        "change",
+        &[
+            ("count", "4 -> 5", "5 -> 6"),
+            ("own%id", "3 -> 4", "4 -> 5"),
+            ("row(20)", "0.5 -> 1.5", "1.5 -> 2.5"),
+            ("flag", ".FALSE. -> .TRUE.", ".TRUE. -> .FALSE."),
+        ],
+    );
 }
 
 /// The text that `sdm` shows in place of a value that gdb reads wrong.
@@ -130,10 +190,6 @@ type Returned = (&'static str, &'static str, &'static str);
 #[test]
 fn finish_shows_the_returned_value_or_refuses_it() {
     let place = Place::new();
-    // Each line of a session is another one.
-    const FOCUS: [&str; 6] = [
-        "[0-2]", "[2,0-1]", "[0,1-2]", "[0-1,2]", "[0,1,2]", "[2,1,0]",
-    ];
     let check = |compiler, rows: &[Returned]| {
         let program = place.compile("sorts", compiler);
         let mut lines = Vec::new();
