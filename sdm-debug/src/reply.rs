@@ -149,8 +149,10 @@ pub struct Variable {
     pub value: Value,
 }
 
+/// In place of a length: the end of the value is unknown, and the hash is that of the printed part.
+pub const PRINTED_PART: u64 = 1;
 /// For a value whose end is unknown: values with an equal beginning compare as equal.
-pub const BY_TEXT: (u64, u64) = (0, 0);
+pub const BY_TEXT: (u64, u64) = (PRINTED_PART, 0);
 
 /// A value as printed by gdb.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -161,7 +163,7 @@ pub struct Value {
     /// beginning compare as different.
     ///
     /// If gdb itself printed only the beginning: length and hash of the whole value. If these cannot be known: length
-    /// 0 and a number that no other task has, or [`BY_TEXT`].
+    /// 0 and a number that no other task has, or [`PRINTED_PART`].
     pub cut: Option<(u64, u64)>,
 }
 

@@ -2,7 +2,7 @@
 
 use sdm_debug::command::{BreakSpec, FrameSelect, WatchKind, WatchSpec};
 use sdm_debug::quotes::bare;
-use sdm_debug::reply::{BY_TEXT, StopReason, Value};
+use sdm_debug::reply::{BY_TEXT, PRINTED_PART, StopReason, Value};
 use sdm_debug::{Command, Reply};
 
 use crate::harness::{Harness, in_fortran, start_in_caller, stopped};
@@ -292,6 +292,9 @@ fn listed_variables_compare_by_whole_value_or_by_text() {
     assert!(many.is_some() && many != Some(BY_TEXT), "{many:?}");
     // Its last elements are beyond those that are compared.
     assert_eq!(value("longer").cut, Some(BY_TEXT));
+    // The text that a list shows of these is cut, too.
+    let (length, hash) = value("cells").cut.expect("cut");
+    assert!(length == PRINTED_PART && hash != 0, "{length} {hash}");
     let is_whole = |text: &str| text.contains("sides = 3") && text.ends_with("length = 8}");
     let shape = value("shape").text;
     assert!(is_whole(&shape), "{shape}");

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use sdm_debug::quotes::{bare, is_left_out, referred};
-use sdm_debug::reply::{BY_TEXT, MEMORY_BYTES_MAX, VALUE_BYTES_MAX, Value};
+use sdm_debug::reply::{BY_TEXT, MEMORY_BYTES_MAX, PRINTED_PART, VALUE_BYTES_MAX, Value};
 use sdm_debug::{Failure, FailureCode, Reply};
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -36,7 +36,9 @@ pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failu
         let text = referred(results.text("value").unwrap_or_default());
         if is_left_out(text) {
             let whole = beginning(gdb, &variable.name, text).await;
-            variable.value.cut = whole.or(variable.value.cut).or(Some(BY_TEXT));
+            let printed = |(_, hash)| (PRINTED_PART, hash);
+            let known = whole.unwrap_or_else(|| variable.value.cut.map_or(BY_TEXT, printed));
+            variable.value.cut = Some(known);
         }
         variables.push(variable);
     }

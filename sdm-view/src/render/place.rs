@@ -1,7 +1,7 @@
 //! Places in the program, in gdb's words: `exchange (step=3) at halo.c:44`.
 
 use sdm_debug::fold::{HALTED, STOPPED};
-use sdm_debug::reply::{BY_TEXT, Frame, StackFrame, Value};
+use sdm_debug::reply::{Frame, PRINTED_PART, StackFrame, Value};
 use sdm_text::printable;
 
 use crate::readable;
@@ -33,7 +33,9 @@ pub(crate) fn stack_frame(frame: &StackFrame) -> String {
 pub fn value(value: &Value) -> String {
     match value.cut {
         None => value.text.clone(),
-        Some(BY_TEXT) => format!("{}... (only the printed part was compared)", value.text),
+        Some((PRINTED_PART, _)) => {
+            format!("{}... (only the printed part was compared)", value.text)
+        }
         Some((0, _)) => format!("{}... (gdb printed no more)", value.text),
         // The number of bytes is that of the memory or of gdb's text.
         Some((_, hash)) => format!("{}... (compared by its hash {hash:016x})", value.text),
@@ -71,7 +73,7 @@ mod tests {
             ),
             (Some((0, 77)), "{1...}... (gdb printed no more)"),
             (
-                Some(BY_TEXT),
+                Some((PRINTED_PART, 0xabc)),
                 "{1...}... (only the printed part was compared)",
             ),
             (None, "{1...}"),
