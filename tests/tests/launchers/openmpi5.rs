@@ -51,6 +51,38 @@ fn four_ranks_of_open_mpi_5_are_launched() {
     }
 }
 
+#[test]
+fn crash_abort_or_early_exit_is_reported_under_prterun() {
+    let Some(folder) = parts::openmpi5() else {
+        return;
+    };
+    let place = Place::new();
+    let ends = place.compile("mpi_ends", Compiler::OpenMpi5);
+    let mpirun = folder.join("bin/mpirun").to_string_lossy().into_owned();
+    for (how, code, shown) in [
+        ("segv", 139, "received signal SIGSEGV, Segmentation fault"),
+        ("abort", 121, "about to call MPI_Abort with code 9"),
+        (
+            "exit",
+            121,
+            "about to call _exit before MPI_Finalize with code 7",
+        ),
+    ] {
+        for gdb in ["gdb", "/nosuch/gdb"] {
+            let done = Sdm::run(&place, 4)
+                .args(["--launcher", &mpirun, "--batch", "--no-report"])
+                .args(QUICK.iter().flat_map(|it| ["--launcher-option", it]))
+                .args(["--gdb", gdb])
+                .program(&ends, &[how])
+                .finish()
+                .code(code);
+            let shown = format!("rank 2: {shown}");
+            assert!(done.out.contains(&shown), "{how} {gdb}: {done}");
+            done.expect_part("[@stopped] stacks", "MPI_Allreduce");
+        }
+    }
+}
+
 /// The ranks are held before their first instruction until SDM attaches.
 #[test]
 fn prterun_holds_its_ranks_until_attach() {

@@ -126,6 +126,25 @@ fn srun_carries_what_ranks_print() {
     }
 }
 
+/// A crash on another node is reported with its line. The other ranks are shown too.
+fn crash_under_srun_is_reported() {
+    let place = Place::new();
+    let ends = place.compile("mpi_ends", Compiler::Mpich);
+    for gdb in ["gdb", "/nosuch/gdb"] {
+        let done = Sdm::run(&place, 4)
+            .env("SLURM_CONF", CONFIG)
+            .args(["--launcher", "srun", "--launcher-option=--mpi=pmi2"])
+            .args(["--launcher-option=-N4", "--batch", "--no-report"])
+            .args(["--gdb", gdb])
+            .program(&ends, &["segv"])
+            .finish()
+            .code(139);
+        let shown = "rank 2: received signal SIGSEGV, Segmentation fault, leave () at mpi_ends.c:";
+        assert!(done.out.contains(shown), "{done}");
+        done.expect_part("[@stopped] stacks", "MPI_Allreduce");
+    }
+}
+
 /// Each node has one gdb for its tasks, which are stopped before their first instruction.
 fn srun_holds_its_tasks_until_they_are_attached_to() {
     let place = Place::new();
@@ -182,6 +201,7 @@ fn slurm_sessions_run_in_existing_and_own_allocations() {
     );
     two_programs_are_started_twice();
     srun_carries_what_ranks_print();
+    crash_under_srun_is_reported();
     srun_carries_a_place_and_no_key();
     a_job_is_attached_to_on_its_nodes();
     srun_holds_its_tasks_until_they_are_attached_to();

@@ -316,3 +316,30 @@ fn key_file_of_another_user_is_refused() {
         "{told:?}"
     );
 }
+
+/// The kernel gives a traced program no privileges by its file. A batch says so, and runs it without them.
+#[test]
+fn set_user_program_of_a_batch_has_no_privileges_and_says_so() {
+    let Some(neighbour) = Neighbour::new() else {
+        return;
+    };
+    let program = neighbour.plant_copy(Who::Neighbour, "ids", 0o755, "/usr/bin/id");
+    // The change of the owner has removed this bit.
+    fs::set_permissions(&program, Permissions::from_mode(0o4755)).expect("root may");
+    let program = program.to_str().expect("a plain path");
+    let args = [
+        "run",
+        "--batch",
+        "--no-report",
+        "-n",
+        "1",
+        "--",
+        program,
+        "-u",
+    ];
+    let told = Outcome::of(&mut neighbour.sdm(Who::User, args));
+    let [user, owner] = [Who::User, Who::Neighbour].map(Who::uid);
+    told.expect(0, &format!("[0] {user}\n"));
+    let refused = format!("ids is set-user-ID {owner}, but runs as user {user}: a traced program");
+    told.expect(0, &refused);
+}

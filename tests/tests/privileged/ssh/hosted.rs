@@ -58,6 +58,7 @@ fn mpi_ranks_of_several_hosts_form_one_job_without_mpirun() {
     ranks_know_their_neighbours(&place, &late);
     names_and_statuses_go_over_hosts(&place);
     they_are_debugged(&place, &sum);
+    a_crash_is_reported(&place);
     who_waits_for_a_lost_host_is_ended(&place, &late);
     what_all_put_comes_to_all(&place);
     who_is_left_running_ends(&place, &late);
@@ -130,6 +131,17 @@ fn names_and_statuses_go_over_hosts(place: &Place) {
         said.contains("ranks 0-1,3-5 (5): terminated by signal SIGTERM"),
         "{done}"
     );
+}
+
+fn a_crash_is_reported(place: &Place) {
+    let ends = place.compile("mpi_ends", Compiler::OpenMpi);
+    for gdb in ["gdb", "/nosuch/gdb"] {
+        let done = batch(place, 4, TWO).args(["--gdb", gdb]);
+        let done = done.program(&ends, &["segv"]).finish().code(139);
+        let shown = "rank 2: received signal SIGSEGV, Segmentation fault, leave () at mpi_ends.c:";
+        assert!(done.out.contains(shown), "{done}");
+        done.expect_part("[@stopped] stacks", "MPI_Allreduce");
+    }
 }
 
 fn they_are_debugged(place: &Place, sum: &Path) {
