@@ -34,6 +34,8 @@ pub struct Options {
     pub check_room: bool,
     /// True if a start continues without tasks whose server is lost, as long as one server is left.
     pub partial: bool,
+    /// True for the script of a batch: `continue` and `wait` end soon after a crash.
+    pub in_batch: bool,
     /// True if a script's `continue` continues tasks that stop at an error in the use of MPI.
     pub passes_mpi_errors: bool,
     /// True if the tasks run with `--check=strict`.
@@ -62,6 +64,7 @@ impl Default for Options {
             confirm: true,
             check_room: false,
             partial: false,
+            in_batch: false,
             passes_mpi_errors: false,
             strict_sends: false,
         }

@@ -57,7 +57,7 @@ pub(super) async fn await_end(
     background: bool,
 ) -> Verdict {
     let passes = |model: &Model| model.options.passes_mpi_errors && !model.options.interactive;
-    let goal = Goal::StillOrMpiError(to.clone());
+    let goal = Goal::StillOrError(to.clone());
     let since = session.interrupts();
     while !background && session.read(passes) {
         let waited = session.wait_for(&goal, line, None).await;
@@ -119,7 +119,7 @@ fn leave_unattended(session: &SessionHandle, ids: &[CommandId]) {
 /// one waits forever, so an interactive user gets the prompt back then.
 async fn wait_for_run(session: &SessionHandle, line: &str, ids: &[CommandId]) -> Option<Verdict> {
     let run = Goal::Run(ids.to_vec());
-    if !session.read(|model| model.options.interactive) {
+    if !session.read(|model| model.options.interactive || model.options.in_batch) {
         let waited = session.wait_for(&run, line, None).await;
         return not_reached(session, waited);
     }
@@ -373,10 +373,19 @@ pub(super) async fn wait_command(
         Ok(to) => to,
         Err(verdict) => return verdict,
     };
-    let until = seconds.map(|s| session.now() + Duration::from_secs(s.into()));
-    let waited = session
-        .wait_for(&Goal::Still(to.clone(), RunEnd::Shown), said.line, until)
-        .await;
+    let still = Goal::Still(to.clone(), RunEnd::Shown);
+    let mut until = seconds.map(|s| session.now() + Duration::from_secs(s.into()));
+    // Nobody ends the wait for ranks that wait for a crashed one.
+    if session.read(|model| model.options.in_batch) {
+        let error = Goal::StillOrError(to.clone());
+        let waited = session.wait_for(&error, said.line, until).await;
+        if let Some(verdict) = not_reached(session, waited) {
+            return verdict;
+        }
+        let soon = session.now() + CRASH_WAIT;
+        until = Some(until.map_or(soon, |until| until.min(soon)));
+    }
+    let waited = session.wait_for(&still, said.line, until).await;
     if let Some(verdict) = not_reached(session, waited) {
         return verdict;
     }

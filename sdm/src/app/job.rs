@@ -156,6 +156,7 @@ fn options(
     programs: &[(IdSet, StartSpec)],
 ) -> Options {
     Options {
+        in_batch: batch.is_some(),
         passes_mpi_errors: batch.is_some_and(|batch| batch.ends_at_hang),
         strict_sends: is_strict(programs),
         query_timeout: Duration::from_secs(args.timeout.into()),

@@ -33,8 +33,8 @@ pub(crate) enum Goal {
     Started(Vec<CommandId>),
     /// None of these tasks runs. The second field tells whether stops by a user's interrupt are shown.
     Still(IdSet, RunEnd),
-    /// None of these tasks runs, or one is stopped at an error in the use of MPI.
-    StillOrMpiError(IdSet),
+    /// None of these tasks runs, or one has crashed or is stopped at an error in the use of MPI.
+    StillOrError(IdSet),
     /// All of these tasks, which are detached, have ended.
     Gone(IdSet),
     /// The launcher has ended.
@@ -64,7 +64,7 @@ impl Goal {
             | Self::Run(_)
             | Self::RunOrCrash(_)
             | Self::Still(..)
-            | Self::StillOrMpiError(_)
+            | Self::StillOrError(_)
             | Self::Gone(_)
             | Self::LauncherEnded => Patience::RUN,
             Self::Held(_) | Self::Started(_) => Patience::START,
@@ -76,7 +76,7 @@ impl Goal {
         match self {
             Self::Answered(id) | Self::Completed(id) | Self::Left(id) => std::slice::from_ref(id),
             Self::Run(ids) | Self::RunOrCrash(ids) | Self::Held(ids) | Self::Started(ids) => ids,
-            Self::Still(..) | Self::StillOrMpiError(_) | Self::Gone(_) | Self::LauncherEnded => &[],
+            Self::Still(..) | Self::StillOrError(_) | Self::Gone(_) | Self::LauncherEnded => &[],
         }
     }
 }
@@ -103,9 +103,10 @@ impl Model {
                 under_way.all(|open| !open.left.is_empty() && open.left.is_subset(&running))
             }
             Goal::Still(tasks, _) => tasks.is_disjoint(&self.tasks.running()),
-            Goal::StillOrMpiError(tasks) => {
+            Goal::StillOrError(tasks) => {
                 tasks.is_disjoint(&self.tasks.running())
                     || !tasks.is_disjoint(&self.tasks.at_mpi_errors())
+                    || !tasks.is_disjoint(&self.tasks.crashed())
             }
             Goal::Gone(tasks) => tasks.is_disjoint(&self.left_running()),
             Goal::LauncherEnded => matches!(self.job.launcher, Launcher::Ended { .. }),
@@ -115,7 +116,7 @@ impl Model {
     /// The tasks that the goal still needs.
     pub(crate) fn left_of(&self, goal: &Goal) -> IdSet {
         match goal {
-            Goal::Still(tasks, _) | Goal::StillOrMpiError(tasks) => {
+            Goal::Still(tasks, _) | Goal::StillOrError(tasks) => {
                 tasks.intersection(&self.tasks.running())
             }
             Goal::Gone(tasks) => tasks.intersection(&self.left_running()),
@@ -147,7 +148,7 @@ impl Model {
                 let (to, left) = self.asked_and_left(ids);
                 running_line(said, &to, &left, seconds)
             }
-            Goal::Still(to, _) | Goal::StillOrMpiError(to) => {
+            Goal::Still(to, _) | Goal::StillOrError(to) => {
                 running_line(said, to, &self.left_of(goal), seconds)
             }
             Goal::LauncherEnded => format!("{said}: waiting for the launcher ({seconds} s)"),
