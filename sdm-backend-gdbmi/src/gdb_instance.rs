@@ -54,7 +54,7 @@ pub(crate) trait Seized {
     fn take_look(&mut self) -> Option<LookedThread>;
 
     /// Passes on what was read of the stopped thread.
-    fn take_stop(&mut self, now: Instant, seen: Option<&StoppedThread>);
+    fn take_stop(&mut self, now: Instant, seen: Option<StoppedThread>);
 
     /// Passes on the started gdb, or the reason why there is none.
     fn take_gdb(&mut self, now: Instant, gdb: Result<GdbChild, Failure>);

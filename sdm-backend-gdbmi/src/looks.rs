@@ -16,7 +16,7 @@ use sdm_inspect::snapshot::Refusal;
 use sdm_inspect::stack::StoppedThread;
 use sdm_system::proc::{self, State};
 
-use sdm_gdb::{fold_looked, stopped_reply};
+use sdm_gdb::fold_looked;
 
 use crate::host::memory_of;
 use crate::samples::{SampleHistory, Sampling};
@@ -51,14 +51,6 @@ pub(crate) struct Looks {
 /// A task, and what was read of its stopped thread; `None` if it could not be read.
 pub(crate) type SeenStop = (TaskId, Option<Box<StoppedThread>>);
 
-/// The use of a look at stopped threads.
-enum ThreadUse {
-    /// The answer to this command.
-    Answer(Box<Command>),
-    /// The report of a stop.
-    Report,
-}
-
 /// A command that is not yet answered for all of its tasks.
 struct OpenLook {
     id: CommandId,
@@ -69,8 +61,8 @@ struct OpenLook {
     halted: Vec<i32>,
     /// The samples so far; `None` for a single inspection.
     sampling: Option<Sampling>,
-    /// The use of a look at stopped threads; `None` for other looks.
-    thread_use: Option<ThreadUse>,
+    /// True for a look at a stopped thread, which answers no command.
+    is_stop: bool,
 }
 
 impl Looks {
@@ -172,51 +164,27 @@ impl Looks {
             halted: shown.filter(is_halted).collect(),
             tasks: wanted,
             sampling: times.map(|_| Sampling::default()),
-            thread_use: None,
+            is_stop: false,
         };
         self.ask(now, asked, question);
     }
 
-    /// Answers a command about stopped threads.
-    pub(crate) fn answer_stopped(
-        &mut self,
-        now: Instant,
-        id: CommandId,
-        threads: &[LookedThread],
-        command: &Command,
-    ) {
-        let thread_use = ThreadUse::Answer(Box::new(command.clone()));
-        self.ask_threads(now, id, threads, thread_use);
-    }
-
     /// Reads the stopped thread of a task for [`Looks::take_stop`].
-    pub(crate) fn look_at_stop(&mut self, now: Instant, thread: LookedThread) {
-        self.ask_threads(now, CommandId::INIT, &[thread], ThreadUse::Report);
+    pub(crate) fn look_at_stop(&mut self, now: Instant, (task, pid, thread): LookedThread) {
+        let asked = OpenLook {
+            id: CommandId::INIT,
+            full: false,
+            tasks: vec![(task, pid)],
+            halted: Vec::new(),
+            sampling: None,
+            is_stop: true,
+        };
+        self.ask(now, asked, Question::Thread(vec![thread]));
     }
 
     /// The next result of [`Looks::look_at_stop`]; `None` if there is none.
     pub(crate) fn take_stop(&mut self) -> Option<SeenStop> {
         self.stops.pop_front()
-    }
-
-    fn ask_threads(
-        &mut self,
-        now: Instant,
-        id: CommandId,
-        threads: &[LookedThread],
-        thread_use: ThreadUse,
-    ) {
-        let tasks = threads.iter().map(|(task, pid, _)| (*task, *pid));
-        let asked = OpenLook {
-            id,
-            full: false,
-            tasks: tasks.collect(),
-            halted: Vec::new(),
-            sampling: None,
-            thread_use: Some(thread_use),
-        };
-        let threads = threads.iter().map(|(.., thread)| *thread).collect();
-        self.ask(now, asked, Question::Thread(threads));
     }
 
     fn ask(&mut self, now: Instant, asked: OpenLook, question: Question) {
@@ -243,9 +211,9 @@ impl Looks {
 
     /// Answers a command, or reports that a stopped thread could not be read.
     fn conclude(&mut self, asked: &OpenLook, task: TaskId, result: Result<Reply, Failure>) {
-        match asked.thread_use {
-            Some(ThreadUse::Report) => self.stops.push_back((task, None)),
-            _ => self.answer(asked.id, task, result),
+        match asked.is_stop {
+            true => self.stops.push_back((task, None)),
+            false => self.answer(asked.id, task, result),
         }
     }
 
@@ -359,14 +327,11 @@ impl Looks {
                     let folded = fold_looked(stacks, &self.fold, asked.full);
                     Ok(asked.add(task, folded, stood, &mut self.seen))
                 }
-                Ok(View::Thread(thread)) => match &asked.thread_use {
-                    Some(ThreadUse::Answer(command)) => stopped_reply(command, &thread, &self.fold),
-                    _ => {
-                        self.stops.push_back((task, Some(thread)));
-                        self.open.remove(&number);
-                        continue;
-                    }
-                },
+                Ok(View::Thread(thread)) => {
+                    self.stops.push_back((task, Some(thread)));
+                    self.open.remove(&number);
+                    continue;
+                }
                 Err(refusal) => Err(failure(&refusal)),
             };
             if asked.sampling.is_some() && !answer.is_last {

@@ -131,27 +131,21 @@ impl SeizedLooks {
         true
     }
 
-    /// Begins a command about processes that their parents keep stopped.
+    /// Reads the stacks of processes that their parents keep stopped.
     pub(crate) fn look_at_standing(
         &mut self,
         now: Instant,
         id: CommandId,
-        threads: &[LookedThread],
-        command: &Command,
+        standing: &BTreeMap<TaskId, i32>,
+        full: bool,
     ) {
-        match *command {
-            Command::Stacks { full } => {
-                let pids = threads.iter().map(|(task, pid, _)| (task.0, *pid));
-                let tasks = threads.iter().map(|(task, ..)| *task).collect();
-                let look = Command::Look(LookSpec {
-                    pids: pids.collect(),
-                    full,
-                    probe: None,
-                });
-                self.looks.execute(now, id, &tasks, &look);
-            }
-            _ => self.looks.answer_stopped(now, id, threads, command),
-        }
+        let look = Command::Look(LookSpec {
+            pids: standing.iter().map(|(task, pid)| (task.0, *pid)).collect(),
+            full,
+            probe: None,
+        });
+        let tasks = standing.keys().copied().collect();
+        self.looks.execute(now, id, &tasks, &look);
         self.take();
     }
 

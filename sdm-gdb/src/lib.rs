@@ -62,7 +62,6 @@ pub use interrupt_gate::{AbandonedCommand, InterruptGate, split, withdrawn};
 pub use ops::attach::AttachTarget;
 pub use ops::core_file::CoreFile;
 pub use ops::native_stacks::{fold_looked, raw_frame, shown_count, unknown_caller};
-pub use ops::native_stop::{is_native, stopped_reply};
 pub use ops::start::StartInput;
 pub use seized_driver::{WithoutGdb, report_parent_end, report_stop};
 pub use state::breakpoints::SavedBreakpoint;
@@ -206,9 +205,6 @@ impl Driver {
         self.gdb.edit().now = now;
         self.gdb.edit().open.insert(id);
         let gdb = self.gdb.clone();
-        if let Some(failure) = alone::refusal(&gdb, &command) {
-            return gdb.answer(id, Err(failure));
-        }
         match &*command {
             Command::Status => {
                 let state = self.task_state();
@@ -218,9 +214,10 @@ impl Driver {
                 gdb.answer(id, usage::memory(&gdb));
             }
             Command::Hold => gdb.answer(id, Ok(Reply::Done)),
-            Command::Interrupt => {
-                self.push(Some(id), Concurrency::Urgent, interrupt::interrupt(gdb, id))
-            }
+            Command::Interrupt => match alone::refusal(&gdb) {
+                Some(failure) => gdb.answer(id, Err(failure)),
+                None => self.push(Some(id), Concurrency::Urgent, interrupt::interrupt(gdb, id)),
+            },
             Command::Continue if alone::go_on(&gdb, id) => {}
             Command::Kill if gdb.get().origin.is_core_file() => {
                 gdb.answer(id, Err(core_file::refusal("kill")));
@@ -285,7 +282,8 @@ impl Driver {
         // The remaining operations wait for output of gdb, which will not come.
         self.ops.clear();
         self.gdb.drop_works();
-        alone::fail_open(&self.gdb, &failure);
+        let queued = self.queue.iter().map(|(id, _)| *id).collect();
+        alone::fail_open(&self.gdb, &failure, &queued);
         self.run();
     }
 
@@ -459,6 +457,9 @@ impl Driver {
             }
             return true;
         }
+        if alone::is_awaited(&self.gdb) {
+            return false;
+        }
         let Some((id, command)) = self.queue.pop_front() else {
             return false;
         };
@@ -468,6 +469,9 @@ impl Driver {
 
     fn begin(&mut self, id: CommandId, command: Rc<Command>) {
         let gdb = self.gdb.clone();
+        if let Some(result) = alone::answer(&gdb, &command) {
+            return gdb.answer(id, result);
+        }
         let refused = preconditions::why(&gdb, &command);
         if let Some(failure) = refused {
             gdb.answer(id, Err(failure));

@@ -10,18 +10,18 @@ use sdm_check::Suppressions;
 use sdm_child::{Cause, Freed, MpiSymbols};
 use sdm_core::CommandId;
 use sdm_debug::event::Phase;
-use sdm_debug::{Event, TaskState};
+use sdm_debug::{Command, Event, TaskState};
 use sdm_inspect::stack::StoppedThread;
 use sdm_system::signal_name;
 
 use super::ops::end::{self, End};
 use super::ops::{alone, take_over, world_rank};
 use super::state::activity::{OpenRun, RunKind};
-use super::state::origin::Origin;
+use super::state::origin::{Origin, SeizedGdb};
 use super::text::base_name;
 use super::{Action, Concurrency, Driver, DriverConfig, Host};
 
-/// A program that its parent traces, and to which no gdb can attach.
+/// A program that its parent traces, and that has no gdb: none can attach, or nothing has needed one for its stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WithoutGdb {
     /// The pid of the program.
@@ -30,11 +30,13 @@ pub struct WithoutGdb {
     pub stopped: Option<i32>,
 }
 
-/// Reports the stop of a program without a gdb, with what was read of its thread.
-pub fn report_stop(driver: &mut Driver, now: Instant, seen: Option<&StoppedThread>) {
+/// Reports the stop of a program without a gdb, with what was read of its thread. False if that is not enough, and gdb
+/// is needed for the report.
+pub fn report_stop(driver: &mut Driver, now: Instant, seen: Option<StoppedThread>) -> bool {
     driver.gdb.edit().now = now;
-    alone::report(&driver.gdb, seen);
+    let is_reported = alone::report(&driver.gdb, seen);
     driver.run();
+    is_reported
 }
 
 /// Reports that the parent of a seized program has ended, and the program with it.
@@ -62,8 +64,9 @@ impl Driver {
         state.breakpoints.check = check;
         state.origin = Origin::Seized {
             freed: None,
-            is_taken_over: false,
+            gdb: SeizedGdb::Unneeded,
             stands: None,
+            seen: None,
             why_alone: None,
         };
         state.processes.started("", Some(pid));
@@ -85,7 +88,14 @@ impl Driver {
 
     /// Lets a newly started gdb take over a seized program.
     pub fn take_over(&mut self, now: Instant, program: PathBuf) {
-        self.gdb.edit().now = now;
+        let mut state = self.gdb.edit();
+        state.now = now;
+        state.origin.note_gdb_need();
+        if state.activity.is_stopped() {
+            // For the front-end it stays stopped. Commands wait until it has stopped under gdb.
+            state.set_task(TaskState::Running);
+        }
+        drop(state);
         let take_over = take_over::take_over(self.gdb.clone(), program);
         self.push(None, Concurrency::Alone, take_over);
         self.run();
@@ -100,19 +110,24 @@ impl Driver {
         self.run();
     }
 
-    /// Reports that the parent of a seized program has stopped this thread.
-    pub fn handle_stand(&mut self, now: Instant, thread: i32, cause: Cause) {
+    /// Reports that the parent of a seized program has stopped this thread. False if gdb is needed for the report.
+    pub fn handle_stand(&mut self, now: Instant, thread: i32, cause: Cause) -> bool {
         let mut state = self.gdb.edit();
         state.now = now;
         state.origin.set_stood(thread, cause);
         drop(state);
-        alone::stand(&self.gdb);
+        alone::stand(&self.gdb)
     }
 
-    /// The program to which no gdb can attach; `None` for others, and after its end.
+    /// True for a command that needs no gdb, because the program's parent keeps it stopped.
+    pub fn needs_no_gdb(&self, command: &Command) -> bool {
+        alone::needs_none(&self.gdb, command)
+    }
+
+    /// The program without a gdb; `None` for others, and after its end.
     pub fn without_gdb(&self) -> Option<WithoutGdb> {
         let state = self.gdb.get();
-        let is_alone = state.origin.why_alone().is_some() && state.activity.is_live();
+        let is_alone = state.origin.is_alone() && state.activity.is_live();
         let pid = state.pid().filter(|_| is_alone)?;
         let stopped = state.origin.stood().map(|(thread, _)| thread);
         Some(WithoutGdb { pid, stopped })

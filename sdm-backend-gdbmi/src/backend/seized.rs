@@ -18,10 +18,9 @@ use super::GdbBackend;
 use super::shims::{refuse_held, will_not_come};
 use super::slots::KnownSlot;
 use crate::host::{GdbNumber, LocalHost};
-use crate::looks::LookedThread;
 use crate::task::{Parent, Task};
 use sdm_child::{LocalShim, ProgramNews, ShimLink, StartConfig, Streams};
-use sdm_gdb::{Driver, is_native};
+use sdm_gdb::Driver;
 
 /// The mode bit of a program file that is executed with the owner's user id.
 const SET_USER: u32 = 0o4000;
@@ -81,20 +80,19 @@ pub(super) fn inspect(
     if backend.looks.execute(now, id, tasks, command, seized) {
         return IdSet::new();
     }
-    if !matches!(command, Command::Stacks { .. }) && !is_native(command) {
+    let Command::Stacks { full } = *command else {
         return tasks.clone();
-    }
+    };
     let standing = tasks.iter().filter_map(|task| {
         let driver = backend.slot_of(task)?.driver(task)?;
-        let program = driver.without_gdb()?;
-        let thread = program.stopped?;
-        (driver.task_state() == TaskState::Stopped).then_some((task, program.pid, thread))
+        let program = driver.without_gdb().filter(|it| it.stopped.is_some())?;
+        (driver.task_state() == TaskState::Stopped).then_some((task, program.pid))
     });
-    let threads: Vec<LookedThread> = standing.collect();
-    if !threads.is_empty() {
-        backend.looks.look_at_standing(now, id, &threads, command);
+    let standing: BTreeMap<TaskId, i32> = standing.collect();
+    if !standing.is_empty() {
+        backend.looks.look_at_standing(now, id, &standing, full);
     }
-    tasks.difference(&threads.iter().map(|(task, ..)| *task).collect())
+    tasks.difference(&standing.keys().copied().collect())
 }
 
 impl GdbBackend {
@@ -225,7 +223,7 @@ impl GdbBackend {
             let known = number.and_then(|number| self.slots.get_mut(&number));
             if let (Some(number), Some(known)) = (number, known) {
                 if let Some(task) = known.slot.seized() {
-                    task.take_stop(now, seen.as_deref());
+                    task.take_stop(now, seen.map(|it| *it));
                 }
                 self.settle(now, number);
             }

@@ -101,7 +101,7 @@ impl Task {
         match command {
             Command::Kill => self.kill_seized(),
             Command::Hold => self.ask_parent(Order::Hold),
-            command if needs_no_gdb(command) => {}
+            command if needs_no_gdb(command) || self.driver.needs_no_gdb(command) => {}
             _ => self.need_gdb(now),
         }
     }
@@ -151,7 +151,9 @@ impl Task {
     /// Pid of the program, if it runs without a gdb and needs none; otherwise `None`.
     pub(super) fn process_without_gdb(&self) -> Option<i32> {
         let seized = self.seized.as_ref()?;
-        let is_free = self.gdb.is_to_come() && seized.need == Need::Nothing;
+        let is_free = self.gdb.is_to_come()
+            && seized.need == Need::Nothing
+            && self.driver.without_gdb().is_none();
         self.driver.pid().filter(|_| is_free)
     }
 
@@ -180,8 +182,9 @@ impl Seized for Task {
     fn take_news(&mut self, now: Instant, news: ProgramNews) {
         match news {
             ProgramNews::Stands { thread, cause } => {
-                self.driver.handle_stand(now, thread, cause);
-                self.need_gdb(now);
+                if !self.driver.handle_stand(now, thread, cause) {
+                    self.need_gdb(now);
+                }
             }
             // The inspection that asked for the release is told of it.
             ProgramNews::Loose => {}
@@ -249,8 +252,10 @@ impl Seized for Task {
         Some((self.id, program.pid, program.stopped?))
     }
 
-    fn take_stop(&mut self, now: Instant, seen: Option<&StoppedThread>) {
-        report_stop(&mut self.driver, now, seen);
+    fn take_stop(&mut self, now: Instant, seen: Option<StoppedThread>) {
+        if !report_stop(&mut self.driver, now, seen) {
+            self.need_gdb(now);
+        }
     }
 
     fn take_gdb(&mut self, now: Instant, gdb: Result<GdbChild, Failure>) {
@@ -271,14 +276,16 @@ impl Seized for Task {
     }
 
     fn ask_parent(&mut self, order: Order) {
+        let stands = self.driver.without_gdb().is_some();
         let Some(seized) = &mut self.seized else {
             return;
         };
+        let is_free = seized.need == Need::Nothing && !stands;
         let message = match order {
             Order::LetGo => ToShim::LetLook,
             Order::Seize => ToShim::Seize,
-            Order::Hold if seized.need == Need::Nothing => ToShim::Hold,
-            Order::Release if seized.need == Need::Nothing => ToShim::Release,
+            Order::Hold if is_free => ToShim::Hold,
+            Order::Release if is_free => ToShim::Release,
             Order::Hold | Order::Release => return,
         };
         if matches!(order, Order::LetGo | Order::Seize) {

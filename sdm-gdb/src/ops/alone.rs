@@ -1,8 +1,11 @@
-//! A program that is stopped before its end, to which no gdb can attach.
+//! A program that is stopped before its end, and has no gdb: nothing has needed one yet, or none can attach.
 //!
 //! Its parent keeps it stopped, so that its stack can be read without gdb. The kernel ends it with its parent. SIGSTOP
 //! would keep it stopped for ever if all processes of SDM were killed.
+//!
+//! If a command needs a gdb, the stop recurs under it ([`super::take_over`]). The front-end is not told of it again.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use nix::sys::signal::Signal;
@@ -10,13 +13,14 @@ use sdm_child::{Cause, EndingCall};
 use sdm_core::CommandId;
 use sdm_debug::fold::innermost_user_frame;
 use sdm_debug::reply::{Frame, Stop, StopReason};
-use sdm_debug::{Command, Event, Failure, FailureCode};
-use sdm_inspect::stack::StoppedThread;
+use sdm_debug::{Command, Event, Failure, FailureCode, Reply, TaskState};
+use sdm_inspect::python::is_evaluation;
+use sdm_inspect::stack::{StackFrame, StoppedThread};
 use sdm_mpi::symbols::ABORT;
 use sdm_system::signal_name;
 
 use super::mpi_error::{EXIT_BEFORE_FINALIZE, with_code};
-use super::native_stop::NativeStop;
+use super::native_stop::{NativeStop, is_native, shows_all, stopped_reply};
 use super::stop;
 use crate::action::{Action, SeizedAction};
 use crate::gdb::Gdb;
@@ -43,6 +47,11 @@ pub(crate) fn begin(gdb: &Gdb, why: &str) -> GdbEndOutcome {
         return GdbEndOutcome::ToEnd;
     }
     let is_released = state.origin.freed().is_some();
+    let is_reported = state.origin.seen().is_some();
+    if is_reported && !is_released {
+        state.activity.end_executing();
+        state.set_task(TaskState::Stopped);
+    }
     drop(state);
     if is_released {
         // gdb has ended while it attached. Nothing but SIGSTOP holds the program now.
@@ -55,29 +64,39 @@ pub(crate) fn begin(gdb: &Gdb, why: &str) -> GdbEndOutcome {
             _ => None,
         });
     }
-    stand(gdb);
+    match is_reported {
+        true => tell_reason(gdb),
+        false => {
+            stand(gdb);
+        }
+    }
     GdbEndOutcome::ToParent
 }
 
-/// Examines the stop of a program to which no gdb can attach. At an error in MPI the program goes on: it may handle the
-/// error.
-pub(crate) fn stand(gdb: &Gdb) {
+/// Has the stop of a program examined without gdb. False if gdb is needed. Where none can attach, the program goes on at
+/// an error in MPI: it may handle the error.
+pub(crate) fn stand(gdb: &Gdb) -> bool {
     let mut state = gdb.edit();
-    let (Some(why), Some((_, cause))) = (state.origin.why_alone(), state.origin.stood()) else {
-        return;
+    let Some((_, cause)) = state.origin.stood() else {
+        return false;
     };
-    if matches!(
+    let may_be_handled = matches!(
         cause,
         Cause::Function(EndingCall::MpiError | EndingCall::Check)
-    ) {
-        let text = format!("{} is not examined, as there is no gdb: {why}", what(cause));
-        state.origin.forget_stood();
-        state.activity.begin_executing();
-        let notice = Action::Event(Event::Notice { text });
-        state
-            .actions
-            .extend([notice, Action::Seized(SeizedAction::GoOnAlone)]);
-        return;
+    );
+    match state.origin.why_alone() {
+        None if may_be_handled || is_kept_back(cause) || state.origin.has_gdb() => return false,
+        Some(why) if may_be_handled => {
+            let text = format!("{} is not examined, as there is no gdb: {why}", what(cause));
+            state.origin.forget_stood();
+            state.activity.begin_executing();
+            let notice = Action::Event(Event::Notice { text });
+            state
+                .actions
+                .extend([notice, Action::Seized(SeizedAction::GoOnAlone)]);
+            return true;
+        }
+        _ => {}
     }
     state.activity.end_executing();
     drop(state);
@@ -85,15 +104,31 @@ pub(crate) fn stand(gdb: &Gdb) {
     gdb.edit()
         .actions
         .push_back(Action::Seized(SeizedAction::LookAtStop));
+    true
 }
 
-/// Reports the stop with what was read of the stopped thread; `None` if it could not be read.
-pub(crate) fn report(gdb: &Gdb, seen: Option<&StoppedThread>) {
-    let Some((_, cause)) = gdb.get().origin.stood() else {
-        return;
+/// True for signals that a `continue` of gdb does not pass on.
+fn is_kept_back(cause: Cause) -> bool {
+    let Cause::Signal { number, .. } = cause else {
+        return false;
     };
+    [Signal::SIGINT as i32, Signal::SIGTRAP as i32].contains(&number)
+}
+
+/// Reports the stop with what was read of the stopped thread; `None` if it could not be read. False if gdb is needed to
+/// read more of it.
+pub(crate) fn report(gdb: &Gdb, thread: Option<StoppedThread>) -> bool {
+    let Some((_, cause)) = gdb.get().origin.stood() else {
+        return true;
+    };
+    let can_have_gdb = gdb.get().origin.why_alone().is_none();
+    if can_have_gdb && !thread.as_ref().is_some_and(is_read_whole) {
+        return false;
+    }
     let config = gdb.get().config.clone();
-    let seen = seen.map(|thread| NativeStop::new(thread, &config.fold));
+    let seen = thread
+        .as_ref()
+        .map(|thread| NativeStop::new(thread, &config.fold));
     let user = seen
         .as_ref()
         .and_then(|it| innermost_user_frame(&it.raw, &config.fold));
@@ -116,6 +151,17 @@ pub(crate) fn report(gdb: &Gdb, seen: Option<&StoppedThread>) {
         source,
     };
     stop::report(gdb, stop);
+    if let Some(thread) = thread {
+        gdb.edit().origin.set_seen(thread);
+    }
+    true
+}
+
+/// False where gdb may show more of a stack, or Python's functions in place of the interpreter's.
+fn is_read_whole(thread: &StoppedThread) -> bool {
+    let stack = &thread.stack;
+    let names = |frame: &StackFrame| frame.function.as_deref().is_some_and(is_evaluation);
+    stack.is_whole && stack.removed_file.is_none() && !stack.frames.iter().any(names)
 }
 
 fn tell_reason(gdb: &Gdb) {
@@ -140,8 +186,8 @@ fn what(cause: Cause) -> String {
     }
 }
 
-/// Fails all open commands, except the one that the stop of a program without a gdb will answer.
-pub(crate) fn fail_open(gdb: &Gdb, failure: &Failure) {
+/// Fails all open commands. Of a program without a gdb those remain that its stop will answer, and those in `queued`.
+pub(crate) fn fail_open(gdb: &Gdb, failure: &Failure, queued: &BTreeSet<CommandId>) {
     let mut state = gdb.edit();
     let is_alone = state.origin.why_alone().is_some();
     let waits = state.activity.run_id().filter(|_| is_alone);
@@ -149,7 +195,7 @@ pub(crate) fn fail_open(gdb: &Gdb, failure: &Failure) {
         state.activity.take_run();
     }
     for id in state.open.clone() {
-        if Some(id) != waits {
+        if Some(id) != waits && !(is_alone && queued.contains(&id)) {
             state.answer(id, Err(failure.clone()));
         }
     }
@@ -183,28 +229,52 @@ fn meaning(number: i32) -> &'static str {
     }
 }
 
-/// The failure of a command that needs gdb, for a program to which none can attach; otherwise `None`.
-pub(crate) fn refusal(gdb: &Gdb, command: &Command) -> Option<Failure> {
+/// The failure of a command for a program to which no gdb can attach; `None` for other programs.
+pub(crate) fn refusal(gdb: &Gdb) -> Option<Failure> {
     let state = gdb.get();
     let why = state.origin.why_alone()?;
-    let needs_none = matches!(
-        command,
-        Command::Status
-            | Command::Usage
-            | Command::ProcessUsage { .. }
-            | Command::Hold
-            | Command::Kill
-            | Command::Continue
-            | Command::Detach
-    );
-    let is_refused = state.activity.is_live() && !needs_none;
-    is_refused.then(|| Failure::new(FailureCode::Unsupported, format!("no gdb: {why}")))
+    let is_live = state.activity.is_live();
+    is_live.then(|| Failure::new(FailureCode::Unsupported, format!("no gdb: {why}")))
+}
+
+/// Answers a command of a program without a gdb from its stopped thread, or refuses it. `None` for other programs.
+pub(crate) fn answer(gdb: &Gdb, command: &Command) -> Option<Result<Reply, Failure>> {
+    let refusal = refusal(gdb);
+    let state = gdb.get();
+    let is_alone = state.origin.stands_alone() && state.activity.is_stopped();
+    let seen = state
+        .origin
+        .seen()
+        .filter(|_| is_alone && is_native(command));
+    match seen {
+        Some(thread) => Some(stopped_reply(command, &thread, &state.config.fold)),
+        None => refusal.map(Err),
+    }
+}
+
+/// True for a command that needs no gdb, because the program's parent keeps it stopped: gdb would show no more.
+pub(crate) fn needs_none(gdb: &Gdb, command: &Command) -> bool {
+    let state = gdb.get();
+    if !state.origin.stands_alone() || !state.activity.is_stopped() {
+        return false;
+    }
+    match (command, state.origin.seen()) {
+        (Command::Continue | Command::Detach, _) => true,
+        (_, Some(thread)) => is_native(command) && shows_all(command, &thread, &state.config.fold),
+        (_, None) => false,
+    }
+}
+
+/// True while a program, whose stop the front-end knows, has not stopped again under its gdb. Commands wait for that.
+pub(crate) fn is_awaited(gdb: &Gdb) -> bool {
+    let state = gdb.get();
+    state.origin.is_stop_known() && state.activity.is_running()
 }
 
 /// Resumes the program, which runs into what it was stopped for. False for other programs.
 pub(crate) fn go_on(gdb: &Gdb, id: CommandId) -> bool {
     let mut state = gdb.edit();
-    if state.origin.why_alone().is_none() || !state.activity.is_stopped() {
+    if !state.origin.stands_alone() || !state.activity.is_stopped() {
         return false;
     }
     state.origin.forget_stood();
@@ -224,7 +294,7 @@ pub(crate) fn go_on(gdb: &Gdb, id: CommandId) -> bool {
 /// Has the parent detach from the program, which runs on. False for other programs.
 pub(crate) fn leave(gdb: &Gdb) -> bool {
     let mut state = gdb.edit();
-    let (Some(_), Some(pid)) = (state.origin.why_alone(), state.pid()) else {
+    let Some(pid) = state.pid().filter(|_| state.origin.is_alone()) else {
         return false;
     };
     if state.origin.freed().is_none() {

@@ -155,7 +155,7 @@ pub(crate) async fn kill(gdb: Gdb, id: CommandId) {
 
 async fn kill_program(gdb: &Gdb) -> Result<(), Failure> {
     let killed = || End::Signalled(Signal::SIGKILL.as_str().to_owned());
-    if gdb.get().origin.why_alone().is_some() {
+    if gdb.get().origin.is_alone() {
         // Its parent kills it.
         program_ended(gdb, killed());
         return Ok(());
@@ -166,7 +166,10 @@ async fn kill_program(gdb: &Gdb) -> Result<(), Failure> {
         program_ended(gdb, killed());
         return Ok(());
     };
-    gdb.post(console_line("kill"));
+    // Without a gdb its parent kills it. A command to a gdb that does not come would stay open for ever.
+    if gdb.get().origin.may_have_gdb() {
+        gdb.post(console_line("kill"));
+    }
     let gone =
         |state: &State| (state.pid() != Some(pid) || !state.activity.is_live()).then_some(());
     if gdb.until_within(END_WAIT, gone).await.is_none() {

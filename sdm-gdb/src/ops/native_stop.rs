@@ -52,19 +52,33 @@ impl<'a> NativeStop<'a> {
             line: frame.line,
             module: raw.module.clone(),
             args: match with_args {
-                true => self.variables(level, true),
+                true => self.arguments(level),
                 false => Vec::new(),
             },
         })
     }
 
-    fn variables(&self, level: usize, parameters: bool) -> Vec<Variable> {
+    fn plain(&self, level: usize, parameters: bool) -> impl Iterator<Item = &PlainVariable> {
         let all = self.details.get(level).map(|it| it.variables.as_slice());
         let all = all.unwrap_or_default().iter();
-        let wanted = all.filter(|it: &&PlainVariable| it.is_parameter == parameters);
+        all.filter(move |it| it.is_parameter == parameters)
+    }
+
+    fn variables(&self, level: usize, parameters: bool) -> Vec<Variable> {
+        let wanted = self.plain(level, parameters);
         wanted
             .map(|it| variable(&it.name, it.value.clone()))
             .collect()
+    }
+
+    /// The parameters of a frame in a backtrace, in which gdb leaves out what is not scalar.
+    fn arguments(&self, level: usize) -> Vec<Variable> {
+        let text = |it: &PlainVariable| match it.is_aggregate {
+            true => "...".to_owned(),
+            false => it.value.clone(),
+        };
+        let all = self.plain(level, true);
+        all.map(|it| variable(&it.name, text(it))).collect()
     }
 
     fn backtrace(&self, spec: &BacktraceSpec) -> Backtrace {
@@ -112,9 +126,29 @@ impl<'a> NativeStop<'a> {
     }
 }
 
+/// True if gdb would answer a native command with no more than [`stopped_reply`].
+pub(crate) fn shows_all(command: &Command, thread: &StoppedThread, rules: &FoldRules) -> bool {
+    let stop = NativeStop::new(thread, rules);
+    let (first, last) = stop.shown;
+    let is_whole = |it: &PlainVariable| it.is_whole;
+    match command {
+        Command::Backtrace(spec) => {
+            let is_shown = |it: &PlainVariable| it.is_whole || it.is_aggregate;
+            let mut levels = if spec.full {
+                0..stop.raw.len()
+            } else {
+                first..last
+            };
+            !spec.args || levels.all(|level| stop.plain(level, true).all(is_shown))
+        }
+        Command::Locals => stop.plain(first, false).all(is_whole),
+        Command::Arguments => stop.plain(first, true).all(is_whole),
+        _ => false,
+    }
+}
+
 /// True for a command that [`stopped_reply`] answers.
-#[must_use]
-pub fn is_native(command: &Command) -> bool {
+pub(crate) fn is_native(command: &Command) -> bool {
     matches!(
         command,
         Command::Backtrace(_)
@@ -131,7 +165,7 @@ pub fn is_native(command: &Command) -> bool {
 ///
 /// # Errors
 /// [`Failure`] if the command needs gdb.
-pub fn stopped_reply(
+pub(crate) fn stopped_reply(
     command: &Command,
     thread: &StoppedThread,
     rules: &FoldRules,

@@ -225,10 +225,10 @@ pub(crate) fn report(gdb: &Gdb, stop: Stop) {
     }
     let run = state.activity.take_run();
     state.set_task(TaskState::Stopped);
+    let is_known = state.origin.take_known_stop();
     match run.and_then(|run| run.id) {
-        Some(id) => {
-            state.answer(id, Ok(Reply::Stopped(stop)));
-        }
+        Some(id) => state.answer(id, Ok(Reply::Stopped(stop))),
+        None if is_known => {}
         None => state.actions.push_back(Action::Event(Event::Stopped(stop))),
     }
 }

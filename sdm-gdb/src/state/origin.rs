@@ -1,9 +1,11 @@
 //! The origin of a task: started by gdb, started and traced by a process of SDM, attached to, or read from a core file.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use sdm_child::{Cause, Freed};
 use sdm_debug::command::StopAt;
+use sdm_inspect::stack::StoppedThread;
 
 use super::breakpoints::SavedBreakpoint;
 use super::scope::Scope;
@@ -22,10 +24,12 @@ pub(crate) enum Origin {
     Seized {
         /// The state of the program at its release by the parent; `None` before.
         freed: Option<Freed>,
-        /// True once gdb has attached: from then on gdb reports the program's events.
-        is_taken_over: bool,
+        /// The program's gdb.
+        gdb: SeizedGdb,
         /// The thread that the parent has stopped, and the cause; `None` while the program runs.
         stands: Option<(i32, Cause)>,
+        /// The thread that the parent has stopped, as the front-end knows it; `None` before its stop is reported.
+        seen: Option<Rc<StoppedThread>>,
         /// The reason why no gdb can attach; `None` if one can.
         why_alone: Option<String>,
     },
@@ -38,6 +42,17 @@ pub(crate) enum Origin {
     },
     /// A core file: the task has no process.
     CoreFile,
+}
+
+/// The gdb of a seized program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SeizedGdb {
+    /// Nothing has needed one.
+    Unneeded,
+    /// It is being started.
+    Coming,
+    /// It has attached: from now on it reports the program's events.
+    Attached,
 }
 
 /// The changes that SDM may make to a process that gdb has attached to.
@@ -126,19 +141,79 @@ impl Origin {
 
     /// Records that the seized program has ended with its parent.
     pub(crate) fn forget_stop(&mut self) {
-        if let Self::Seized {
-            stands, why_alone, ..
-        } = self
-        {
-            (*stands, *why_alone) = (None, None);
+        self.forget_stood();
+        if let Self::Seized { why_alone, .. } = self {
+            *why_alone = None;
         }
     }
 
     /// Records that the parent is to resume the seized program.
     pub(crate) fn forget_stood(&mut self) {
-        if let Self::Seized { stands, .. } = self {
-            *stands = None;
+        if let Self::Seized { stands, seen, .. } = self {
+            (*stands, *seen) = (None, None);
         }
+    }
+
+    /// Records the stopped thread that was reported to the front-end.
+    pub(crate) fn set_seen(&mut self, thread: StoppedThread) {
+        if let Self::Seized { seen, .. } = self {
+            *seen = Some(Rc::new(thread));
+        }
+    }
+
+    /// The stopped thread that was reported to the front-end without gdb.
+    pub(crate) fn seen(&self) -> Option<Rc<StoppedThread>> {
+        match self {
+            Self::Seized { seen, .. } => seen.clone(),
+            _ => None,
+        }
+    }
+
+    /// True for a program that its parent keeps stopped, while it has no gdb and none is being started.
+    pub(crate) fn stands_alone(&self) -> bool {
+        self.stood().is_some() && (self.why_alone().is_some() || !self.has_gdb())
+    }
+
+    /// True for a program that its parent has stopped, or to which no gdb can attach.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.why_alone().is_some() || self.stands_alone()
+    }
+
+    /// True while gdb takes over a program whose stop the front-end knows already.
+    pub(crate) fn is_stop_known(&self) -> bool {
+        self.seen().is_some() && self.has_gdb() && self.why_alone().is_none()
+    }
+
+    /// True once after a takeover of a program whose stop the front-end knows already.
+    pub(crate) fn take_known_stop(&mut self) -> bool {
+        let is_known = self.is_stop_known();
+        if is_known {
+            self.forget_stood();
+        }
+        is_known
+    }
+
+    /// Records that a gdb is being started for a seized program.
+    pub(crate) fn note_gdb_need(&mut self) {
+        if let Self::Seized { gdb, .. } = self {
+            *gdb = SeizedGdb::Coming;
+        }
+    }
+
+    /// False for a seized program for which nothing has needed a gdb.
+    pub(crate) fn may_have_gdb(&self) -> bool {
+        !matches!(
+            self,
+            Self::Seized {
+                gdb: SeizedGdb::Unneeded,
+                ..
+            }
+        )
+    }
+
+    /// True for a seized program that has a gdb, or whose gdb is being started.
+    pub(crate) fn has_gdb(&self) -> bool {
+        matches!(self, Self::Seized { gdb, .. } if *gdb != SeizedGdb::Unneeded)
     }
 
     /// The thread of a seized program that its parent has stopped, and the cause; `None` if there is none.
@@ -153,11 +228,11 @@ impl Origin {
     pub(crate) fn leave_alone(&mut self, why: &str) -> bool {
         match self {
             Self::Seized {
-                is_taken_over: false,
+                gdb,
                 stands: Some(_),
                 why_alone,
                 ..
-            } => {
+            } if *gdb != SeizedGdb::Attached => {
                 *why_alone = Some(why.to_owned());
                 true
             }
@@ -175,8 +250,8 @@ impl Origin {
 
     /// Records that gdb has attached to the seized program.
     pub(crate) fn set_taken_over(&mut self) {
-        if let Self::Seized { is_taken_over, .. } = self {
-            *is_taken_over = true;
+        if let Self::Seized { gdb, .. } = self {
+            *gdb = SeizedGdb::Attached;
         }
     }
 
@@ -185,7 +260,7 @@ impl Origin {
         matches!(
             self,
             Self::Seized {
-                is_taken_over: true,
+                gdb: SeizedGdb::Attached,
                 ..
             }
         )

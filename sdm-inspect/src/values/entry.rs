@@ -1,6 +1,6 @@
 //! Debug information entries of the variables of a function and of its file.
 
-use gimli::{AttributeValue, DwAt, UnitOffset};
+use gimli::{AttributeValue, DwAt, DwLang, UnitOffset};
 
 use super::scope::{Object, Scope};
 use crate::elf::Slice;
@@ -129,13 +129,33 @@ impl Scope<'_> {
 
     /// True if the function's source language is Fortran.
     pub(super) fn is_fortran(&self) -> bool {
-        let root = self.unit.entry(self.unit.header.root_offset());
-        let language = root
-            .ok()
-            .and_then(|it| it.attr_value(gimli::DW_AT_language));
-        match language {
-            Some(AttributeValue::Language(language)) => is_fortran(Some(language)),
-            _ => false,
+        is_fortran(self.language())
+    }
+
+    /// True if the function's source language is C or C++.
+    pub(super) fn is_c(&self) -> bool {
+        matches!(
+            self.language(),
+            Some(
+                gimli::DW_LANG_C
+                    | gimli::DW_LANG_C89
+                    | gimli::DW_LANG_C99
+                    | gimli::DW_LANG_C11
+                    | gimli::DW_LANG_C17
+                    | gimli::DW_LANG_C_plus_plus
+                    | gimli::DW_LANG_C_plus_plus_03
+                    | gimli::DW_LANG_C_plus_plus_11
+                    | gimli::DW_LANG_C_plus_plus_14
+                    | gimli::DW_LANG_C_plus_plus_17
+            )
+        )
+    }
+
+    fn language(&self) -> Option<DwLang> {
+        let root = self.unit.entry(self.unit.header.root_offset()).ok()?;
+        match root.attr_value(gimli::DW_AT_language)? {
+            AttributeValue::Language(language) => Some(language),
+            _ => None,
         }
     }
 

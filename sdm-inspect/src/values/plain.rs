@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use gimli::{AttributeValue, UnitOffset};
+use gimli::{AttributeValue, DwTag, UnitOffset};
 use serde::{Deserialize, Serialize};
 
 use super::scope::{Scope, Storage};
@@ -27,6 +27,10 @@ pub struct PlainVariable {
     pub is_parameter: bool,
     /// The value as gdb prints it, or the reason in angle brackets why there is none.
     pub value: String,
+    /// True if gdb would show no more.
+    pub is_whole: bool,
+    /// True for structures and arrays, and references to them.
+    pub is_aggregate: bool,
 }
 
 impl Scope<'_> {
@@ -36,17 +40,68 @@ impl Scope<'_> {
         locals.sort_by_key(|it| Reverse(it.depth));
         let plain = |offset| self.plain_text(offset, address_text);
         let locals = locals.into_iter().map(|local| {
-            let missing = || match self.is_located(local.offset) {
+            let text = plain(local.offset);
+            let is_located = self.is_located(local.offset);
+            // Of a parameter that is not there gdb may know the value at the call.
+            let is_whole = match &text {
+                Some(_) => self.has_known_form(local.offset),
+                None => !is_located && !local.is_parameter,
+            };
+            let missing = || match is_located {
                 true => NOT_PLAIN.to_owned(),
                 false => ABSENT.to_owned(),
             };
             PlainVariable {
-                value: plain(local.offset).unwrap_or_else(missing),
+                value: text.unwrap_or_else(missing),
+                is_whole,
+                is_aggregate: is_located && self.is_aggregate(local.offset),
                 name: local.name,
                 is_parameter: local.is_parameter,
             }
         });
         locals.collect()
+    }
+
+    /// True if gdb's form of the variable's type is the one of this reader. It prints the text behind a pointer to a
+    /// character, and has forms of its own for pointers of other languages than C and C++.
+    fn has_known_form(&self, offset: UnitOffset) -> bool {
+        let Some((kind, tag)) = self.attribute_kind(offset) else {
+            return false;
+        };
+        match tag {
+            gimli::DW_TAG_pointer_type => {
+                let to = self.kind(kind).and_then(|to| self.bare(to));
+                let is_text = |(kind, tag)| {
+                    tag == gimli::DW_TAG_base_type && self.size(kind).is_none_or(|size| size == 1)
+                };
+                self.is_c() && !to.is_some_and(is_text)
+            }
+            gimli::DW_TAG_base_type => self.is_c() || self.is_fortran(),
+            _ => self.is_c(),
+        }
+    }
+
+    fn is_aggregate(&self, offset: UnitOffset) -> bool {
+        let mut found = self.attribute_kind(offset);
+        if let Some((kind, gimli::DW_TAG_reference_type | gimli::DW_TAG_rvalue_reference_type)) =
+            found
+        {
+            found = self.kind(kind).and_then(|to| self.bare(to));
+        }
+        let tag = found.map(|(_, tag)| tag);
+        matches!(
+            tag,
+            Some(
+                gimli::DW_TAG_structure_type
+                    | gimli::DW_TAG_class_type
+                    | gimli::DW_TAG_union_type
+                    | gimli::DW_TAG_array_type
+            )
+        )
+    }
+
+    fn attribute_kind(&self, offset: UnitOffset) -> Option<(UnitOffset, DwTag)> {
+        self.bare(self.kind(offset)?)
     }
 
     fn plain_text(
@@ -71,6 +126,8 @@ impl Scope<'_> {
                     format!(".{}.", truth.to_uppercase())
                 }
                 Some(name) => name,
+                // gdb prints it as a sum of the names of its bits.
+                None if tag == gimli::DW_TAG_enumeration_type => return None,
                 None => number.value.to_string(),
             }),
             Value::Pointer { at, .. } => Some(address_text(at)),

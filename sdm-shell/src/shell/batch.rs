@@ -51,6 +51,8 @@ const LOOK_MAX: Duration = Duration::from_secs(120);
 const LEAVE_WAIT: Duration = Duration::from_millis(500);
 /// Time limit for a launcher to end once no server is left.
 const LAUNCHER_WAIT: Duration = Duration::from_secs(6);
+/// Time within which ranks crash by the same fault.
+const SAME_FAULT: Duration = Duration::from_millis(200);
 
 /// The times at which a program is diagnosed whose ranks print nothing and do not stop.
 struct HangSearch {
@@ -102,8 +104,8 @@ impl HangSearch {
 enum BatchEnd {
     /// All tasks have ended.
     Ended,
-    /// Tasks that a signal has ended or is about to end.
-    Crashed(IdSet),
+    /// A signal has ended tasks, or is about to end them.
+    Crashed,
     /// A time limit is reached, or SIGUSR1 has announced one: a sentence for a person.
     TimedOut(String),
     /// The diagnosis has proved that ranks cannot go on.
@@ -138,8 +140,8 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
             report::look_back(session, Values::Now).await;
             (GIVEN_UP, Some("given up".to_owned()))
         }
-        BatchEnd::Crashed(tasks) => {
-            let first = outcome::crash(session, &tasks);
+        BatchEnd::Crashed => {
+            let first = outcome::crash(session, &settled_crashes(session).await);
             report::look_back(session, Values::Now).await;
             carry_out_all(session, "--on-crash", &batch.on_crash).await;
             first
@@ -187,6 +189,20 @@ async fn inspect_hang(
     (TIMED_OUT, Some(why))
 }
 
+fn crashed(model: &Model) -> IdSet {
+    let tasks = &model.tasks;
+    tasks.crashed().difference(&tasks.killed_after_an_exit())
+}
+
+/// The crashed tasks, also those that crash soon after the first one.
+async fn settled_crashes(session: &SessionHandle) -> IdSet {
+    let until = session.now() + SAME_FAULT;
+    while session.now() < until && !session.is_over() && !session.running().is_empty() {
+        session.turn(Some(until)).await;
+    }
+    session.read(crashed)
+}
+
 async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
     let began = session.now();
     session.edit(|model| {
@@ -211,14 +227,11 @@ async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
         if pressed == Some(Break::Interrupt) {
             return BatchEnd::GivenUp;
         }
-        let crashed = session.read(|model| {
-            let tasks = &model.tasks;
-            tasks.crashed().difference(&tasks.killed_after_an_exit())
-        });
+        let crashed = session.read(crashed);
         // After an abort of the job, tasks that the abort ended are not crashes.
         let is_aborted = session.read(|model| model.job.aborted.is_some());
         if !crashed.is_empty() && !is_aborted {
-            return BatchEnd::Crashed(crashed);
+            return BatchEnd::Crashed;
         }
         let standing = session.standing();
         if standing.is_empty() && session.read(|model| model.tasks.running().is_empty()) {

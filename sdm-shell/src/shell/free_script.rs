@@ -43,7 +43,7 @@ fn needs_no_gdb(line: &Line) -> bool {
     use UserCommand as C;
     let of_thread = line.to.as_ref().and_then(SetExpr::thread).is_some();
     let runs_freely = match &line.command {
-        C::Wait { .. } | C::Send { .. } | C::Report(_) => true,
+        C::Wait { .. } | C::Send { .. } | C::Report(_) | C::Kill => true,
         // These concern gdbs, or bring commands that are not known here.
         C::Breakpoints { .. }
         | C::SetPending(_)
@@ -100,7 +100,7 @@ mod tests {
                 "continue &",
                 "wait 2",
                 "stacks",
-                "[0] stacks",
+                "[0] kill",
             ],
             true,
         );
@@ -110,7 +110,6 @@ mod tests {
         );
         check(&[], false);
         check(&["stacks"], false);
-        check(&["continue &", "kill"], false);
         check(&["wait", "stacks"], false);
         check(&["[0] continue"], false);
         check(&["focus 0", "continue"], false);

@@ -22,6 +22,7 @@ pub enum LookBy {
 /// Says that gdb samples those of these tasks that it is attached to, where others are sampled without it.
 pub(super) fn say_attached(session: &SessionHandle, to: &IdSet, free: &IdSet) {
     let rest = session.standing().intersection(&to.difference(free));
+    let rest = rest.difference(&session.read(|model| model.job.seized.clone()));
     if !free.is_empty() && !rest.is_empty() {
         say_by_gdb(session, &rest, "gdb is attached already");
     }

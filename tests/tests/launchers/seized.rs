@@ -65,6 +65,28 @@ fn script_that_only_looks_starts_no_gdb_under_a_launcher() {
     }
 }
 
+/// The other ranks wait for the crashed one for ever. Nobody interrupts a batch, so its script goes on.
+#[test]
+fn script_goes_on_after_a_crash() {
+    let place = Place::new();
+    let program = place.compile("mpi_ends", Compiler::OpenMpi);
+    for lines in [
+        &["continue", "stacks"][..],
+        &["continue &", "wait", "stacks"],
+        &["continue", "print 1", "[@crashed] bt", "stacks"],
+    ] {
+        let done = Sdm::run(&place, 4)
+            .args(["--launcher", "local", "--batch", "--no-report"])
+            .lines(lines)
+            .program(&program, &["segv"])
+            .finish()
+            .code(139);
+        let shown = "rank 2: received signal SIGSEGV, Segmentation fault, leave () at mpi_ends.c:";
+        assert!(done.united().contains(shown), "{done}");
+        done.expect_part("stacks", "MPI_Allreduce");
+    }
+}
+
 #[test]
 fn launcher_ends_the_job_of_a_rank_that_exits() {
     let [(_, open_mpi), (_, mpich), _] = LAUNCHERS;
@@ -167,28 +189,30 @@ fn batch_exits_with_122_if_its_tracer_is_killed() {
 }
 
 #[test]
-fn crash_abort_or_early_exit_starts_one_gdb_for_its_rank() {
-    for (launcher, compiler) in chosen(
-        crash_abort_or_early_exit_starts_one_gdb_for_its_rank,
-        &LAUNCHERS,
-    ) {
+fn crash_abort_or_early_exit_starts_at_most_one_gdb() {
+    for (launcher, compiler) in chosen(crash_abort_or_early_exit_starts_at_most_one_gdb, &LAUNCHERS)
+    {
         let place = Place::new();
         let gdb = CountedGdb::new(&place);
         let _program = place.compile("mpi_ends", compiler);
-        for (how, code, shown) in [
+        // gdb prints the text that is an argument of `leave`.
+        for (how, code, starts, shown) in [
             (
                 "segv",
                 139,
+                1,
                 "rank 2: received signal SIGSEGV, Segmentation fault, leave ()",
             ),
             (
                 "abort",
                 121,
+                1,
                 "rank 2: about to call MPI_Abort with code 9, in MPI_Abort, called from leave ()",
             ),
             (
                 "exit",
                 121,
+                0,
                 "rank 2: about to call _exit before MPI_Finalize with code 7",
             ),
         ] {
@@ -197,7 +221,7 @@ fn crash_abort_or_early_exit_starts_one_gdb_for_its_rank() {
             assert!(done.out.contains(shown), "{launcher} {how}: {done}");
             let stacks = done.answer("[@stopped] stacks");
             assert!(stacks.contains("MPI_Allreduce"), "{launcher} {how}: {done}");
-            assert_eq!(gdb.starts() - before, 1, "the others run: {done}");
+            assert_eq!(gdb.starts() - before, starts, "the others run: {done}");
         }
     }
 }

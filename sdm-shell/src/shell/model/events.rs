@@ -343,7 +343,10 @@ impl Model {
             }
             self.news.activity = now;
             self.news.attach_until = None;
-            self.job.seized.subtract(&tasks);
+            if state != TaskState::Stopped {
+                // A stop is reported without gdb as well.
+                self.job.seized.subtract(&tasks);
+            }
             self.tasks.set(&tasks, state, Some(what.clone()));
         }
         if let Happening::Stopped(stop) = &what {
