@@ -16,6 +16,7 @@ use super::model::open_commands::RunEnd;
 use super::model::{Break, Model, Over};
 use super::report::Values;
 use super::{SessionHandle, ask, diagnose, exit, notices, outcome, report, run, script};
+use crate::commands::{self, UserCommand};
 use crate::exit_codes::{GIVEN_UP, SIGNALLED, TIMED_OUT};
 
 /// Maximum number of errors in the use of MPI that are repeated at the end.
@@ -142,8 +143,16 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
         }
         BatchEnd::Crashed => {
             let first = outcome::crash(session, &settled_crashes(session).await);
-            report::look_back(session, Values::Now).await;
+            // Values that gdb reads for the report can take a minute.
+            let values = match batch.on_crash.iter().all(|line| only_looks(line)) {
+                true => Values::Later,
+                false => Values::Now,
+            };
+            report::look_back(session, values).await;
             carry_out_all(session, "--on-crash", &batch.on_crash).await;
+            if values == Values::Later {
+                report::read_deferred_values(session).await;
+            }
             first
         }
         BatchEnd::TimedOut(text) => inspect_hang(session, batch, text, None).await,
@@ -187,6 +196,18 @@ async fn inspect_hang(
     report::read_deferred_values(session).await;
     session.edit(|model| model.requests.wait_until = None);
     (TIMED_OUT, Some(why))
+}
+
+/// True for a command that shows stacks and variables, and leaves the program as it is.
+fn only_looks(line: &str) -> bool {
+    let parsed = commands::parse(line);
+    parsed.is_ok_and(|line| {
+        matches!(
+            line.command,
+            UserCommand::Stacks { .. }
+                | UserCommand::Ask(Command::Backtrace(_) | Command::Locals | Command::Arguments)
+        )
+    })
 }
 
 fn crashed(model: &Model) -> IdSet {

@@ -182,7 +182,10 @@ async fn look(session: &SessionHandle, values: Values) {
         return;
     }
     look_at_versions(session).await;
-    let crashed = looks_at_crashed(session).await;
+    let crashed = match values {
+        Values::Now => looks_at_crashed(session).await,
+        Values::Later => Vec::new(),
+    };
     let mut snapshot = super::look::Look::of(spec, free, false);
     let mut gathered = snapshot.take(session).await.unwrap_or_default();
     if !standing.is_empty() {
