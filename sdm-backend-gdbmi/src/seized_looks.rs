@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
-use sdm_debug::command::LookSpec;
 use sdm_debug::{BackendOutput, Command, Failure, FailureCode, InterestChange};
 use sdm_idset::{IdSet, TaskId};
 
@@ -131,21 +130,18 @@ impl SeizedLooks {
         true
     }
 
-    /// Reads the stacks of processes that their parents keep stopped.
+    /// Begins a command that inspects processes that their parents keep stopped. They are not released for it.
     pub(crate) fn look_at_standing(
         &mut self,
         now: Instant,
         id: CommandId,
         standing: &BTreeMap<TaskId, i32>,
-        full: bool,
+        command: &Command,
     ) {
-        let look = Command::Look(LookSpec {
-            pids: standing.iter().map(|(task, pid)| (task.0, *pid)).collect(),
-            full,
-            probe: None,
-        });
+        let pids = standing.iter().map(|(task, pid)| (task.0, *pid));
+        let command = with_pids(command, pids.collect());
         let tasks = standing.keys().copied().collect();
-        self.looks.execute(now, id, &tasks, &look);
+        self.looks.execute(now, id, &tasks, &command);
         self.take();
     }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use sdm_core::CommandId;
-use sdm_debug::command::StartSpec;
+use sdm_debug::command::{LookSpec, StartSpec};
 use sdm_debug::{BackendOutput, Command, Event, Failure, FailureCode, TaskState};
 use sdm_idset::{IdSet, TaskId};
 use sdm_system::{has_capabilities, proc};
@@ -76,23 +76,31 @@ pub(super) fn inspect(
     if backend.ending.is_some() {
         return tasks.clone();
     }
-    let seized = |task| free_process(&backend.current, &backend.slots, task);
-    if backend.looks.execute(now, id, tasks, command, seized) {
-        return IdSet::new();
-    }
-    let Command::Stacks { full } = *command else {
-        return tasks.clone();
+    let (look, of_stopped) = match command {
+        Command::Stacks { full } => {
+            let (pids, full, probe) = (Vec::new(), *full, None);
+            (Command::Look(LookSpec { pids, full, probe }), true)
+        }
+        Command::Look(_) | Command::Sample(_) => (command.clone(), false),
+        _ => return tasks.clone(),
     };
+    // The front-end may not know yet that they are stopped.
     let standing = tasks.iter().filter_map(|task| {
         let driver = backend.slot_of(task)?.driver(task)?;
         let program = driver.without_gdb().filter(|it| it.stopped.is_some())?;
-        (driver.task_state() == TaskState::Stopped).then_some((task, program.pid))
+        let is_known = driver.task_state() == TaskState::Stopped;
+        (is_known || !of_stopped).then_some((task, program.pid))
     });
     let standing: BTreeMap<TaskId, i32> = standing.collect();
     if !standing.is_empty() {
-        backend.looks.look_at_standing(now, id, &standing, full);
+        backend.looks.look_at_standing(now, id, &standing, &look);
     }
-    tasks.difference(&standing.keys().copied().collect())
+    let rest = tasks.difference(&standing.keys().copied().collect());
+    let seized = |task| free_process(&backend.current, &backend.slots, task);
+    if !rest.is_empty() && backend.looks.execute(now, id, &rest, command, seized) {
+        return IdSet::new();
+    }
+    rest
 }
 
 impl GdbBackend {
