@@ -63,7 +63,7 @@ pub use ops::attach::AttachTarget;
 pub use ops::core_file::CoreFile;
 pub use ops::native_stacks::{fold_looked, raw_frame, shown_count, unknown_caller};
 pub use ops::start::StartInput;
-pub use seized_driver::{WithoutGdb, report_parent_end, report_stop};
+pub use seized_driver::{WithoutGdb, needs_no_gdb, report_parent_end, report_stop};
 pub use state::breakpoints::SavedBreakpoint;
 pub use state::last_probe::SavedProbe;
 pub use text::VALUE_BYTES_MAX;

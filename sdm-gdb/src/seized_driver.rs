@@ -39,6 +39,12 @@ pub fn report_stop(driver: &mut Driver, now: Instant, seen: Option<StoppedThread
     is_reported
 }
 
+/// True for a command that needs no gdb, because the program's parent keeps it stopped.
+#[must_use]
+pub fn needs_no_gdb(driver: &Driver, command: &Command) -> bool {
+    alone::needs_none(&driver.gdb, command)
+}
+
 /// Reports that the parent of a seized program has ended, and the program with it.
 pub fn report_parent_end(driver: &mut Driver, now: Instant, text: &str) {
     driver.gdb.edit().origin.forget_stop();
@@ -117,11 +123,6 @@ impl Driver {
         state.origin.set_stood(thread, cause);
         drop(state);
         alone::stand(&self.gdb)
-    }
-
-    /// True for a command that needs no gdb, because the program's parent keeps it stopped.
-    pub fn needs_no_gdb(&self, command: &Command) -> bool {
-        alone::needs_none(&self.gdb, command)
     }
 
     /// The program without a gdb; `None` for others, and after its end.

@@ -101,7 +101,7 @@ impl Task {
         match command {
             Command::Kill => self.kill_seized(),
             Command::Hold => self.ask_parent(Order::Hold),
-            command if needs_no_gdb(command) || self.driver.needs_no_gdb(command) => {}
+            command if needs_no_gdb(command) || sdm_gdb::needs_no_gdb(&self.driver, command) => {}
             _ => self.need_gdb(now),
         }
     }

@@ -19,7 +19,7 @@ use self::debug::Debug;
 pub(crate) use self::debug::FunctionEntry;
 use self::debug_file::SeparateFile;
 pub(crate) use self::line::Line;
-pub(crate) use self::names::{is_fortran, text};
+pub(crate) use self::names::{is_c, is_fortran, text};
 use self::table::{Table, Variables};
 use crate::elf::Image;
 use crate::files::Opened;

@@ -204,6 +204,24 @@ fn is_scope(tag: DwTag) -> bool {
     )
 }
 
+pub(crate) fn is_c(language: Option<DwLang>) -> bool {
+    matches!(
+        language,
+        Some(
+            gimli::DW_LANG_C
+                | gimli::DW_LANG_C89
+                | gimli::DW_LANG_C99
+                | gimli::DW_LANG_C11
+                | gimli::DW_LANG_C17
+                | gimli::DW_LANG_C_plus_plus
+                | gimli::DW_LANG_C_plus_plus_03
+                | gimli::DW_LANG_C_plus_plus_11
+                | gimli::DW_LANG_C_plus_plus_14
+                | gimli::DW_LANG_C_plus_plus_17
+        )
+    )
+}
+
 pub(crate) fn is_fortran(language: Option<DwLang>) -> bool {
     matches!(
         language,

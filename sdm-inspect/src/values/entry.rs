@@ -132,26 +132,8 @@ impl Scope<'_> {
         is_fortran(self.language())
     }
 
-    /// True if the function's source language is C or C++.
-    pub(super) fn is_c(&self) -> bool {
-        matches!(
-            self.language(),
-            Some(
-                gimli::DW_LANG_C
-                    | gimli::DW_LANG_C89
-                    | gimli::DW_LANG_C99
-                    | gimli::DW_LANG_C11
-                    | gimli::DW_LANG_C17
-                    | gimli::DW_LANG_C_plus_plus
-                    | gimli::DW_LANG_C_plus_plus_03
-                    | gimli::DW_LANG_C_plus_plus_11
-                    | gimli::DW_LANG_C_plus_plus_14
-                    | gimli::DW_LANG_C_plus_plus_17
-            )
-        )
-    }
-
-    fn language(&self) -> Option<DwLang> {
+    /// The function's source language; `None` if unknown.
+    pub(super) fn language(&self) -> Option<DwLang> {
         let root = self.unit.entry(self.unit.header.root_offset()).ok()?;
         match root.attr_value(gimli::DW_AT_language)? {
             AttributeValue::Language(language) => Some(language),

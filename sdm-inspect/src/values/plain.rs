@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::scope::{Scope, Storage};
 use super::value::Value;
+use crate::symbols::is_c;
 
 /// Value of a variable that the compiler has left out at this address, as gdb prints it.
 const ABSENT: &str = "<optimized out>";
@@ -44,7 +45,7 @@ impl Scope<'_> {
             let is_located = self.is_located(local.offset);
             // Of a parameter that is not there gdb may know the value at the call.
             let is_whole = match &text {
-                Some(_) => self.has_known_form(local.offset),
+                Some(_) => has_known_form(self, local.offset),
                 None => !is_located && !local.is_parameter,
             };
             let missing = || match is_located {
@@ -54,54 +55,12 @@ impl Scope<'_> {
             PlainVariable {
                 value: text.unwrap_or_else(missing),
                 is_whole,
-                is_aggregate: is_located && self.is_aggregate(local.offset),
+                is_aggregate: is_located && is_aggregate(self, local.offset),
                 name: local.name,
                 is_parameter: local.is_parameter,
             }
         });
         locals.collect()
-    }
-
-    /// True if gdb's form of the variable's type is the one of this reader. It prints the text behind a pointer to a
-    /// character, and has forms of its own for pointers of other languages than C and C++.
-    fn has_known_form(&self, offset: UnitOffset) -> bool {
-        let Some((kind, tag)) = self.attribute_kind(offset) else {
-            return false;
-        };
-        match tag {
-            gimli::DW_TAG_pointer_type => {
-                let to = self.kind(kind).and_then(|to| self.bare(to));
-                let is_text = |(kind, tag)| {
-                    tag == gimli::DW_TAG_base_type && self.size(kind).is_none_or(|size| size == 1)
-                };
-                self.is_c() && !to.is_some_and(is_text)
-            }
-            gimli::DW_TAG_base_type => self.is_c() || self.is_fortran(),
-            _ => self.is_c(),
-        }
-    }
-
-    fn is_aggregate(&self, offset: UnitOffset) -> bool {
-        let mut found = self.attribute_kind(offset);
-        if let Some((kind, gimli::DW_TAG_reference_type | gimli::DW_TAG_rvalue_reference_type)) =
-            found
-        {
-            found = self.kind(kind).and_then(|to| self.bare(to));
-        }
-        let tag = found.map(|(_, tag)| tag);
-        matches!(
-            tag,
-            Some(
-                gimli::DW_TAG_structure_type
-                    | gimli::DW_TAG_class_type
-                    | gimli::DW_TAG_union_type
-                    | gimli::DW_TAG_array_type
-            )
-        )
-    }
-
-    fn attribute_kind(&self, offset: UnitOffset) -> Option<(UnitOffset, DwTag)> {
-        self.bare(self.kind(offset)?)
     }
 
     fn plain_text(
@@ -154,6 +113,48 @@ impl Scope<'_> {
             _ => None,
         }
     }
+}
+
+/// True if gdb's form of the variable's type is the one of this reader. It prints the text behind a pointer to a
+/// character, and has forms of its own for pointers of other languages than C and C++.
+fn has_known_form(scope: &Scope<'_>, offset: UnitOffset) -> bool {
+    let Some((kind, tag)) = kind_of(scope, offset) else {
+        return false;
+    };
+    let is_c = is_c(scope.language());
+    match tag {
+        gimli::DW_TAG_pointer_type => {
+            let to = scope.kind(kind).and_then(|to| scope.bare(to));
+            let is_text = |(kind, tag)| {
+                tag == gimli::DW_TAG_base_type && scope.size(kind).is_none_or(|size| size == 1)
+            };
+            is_c && !to.is_some_and(is_text)
+        }
+        gimli::DW_TAG_base_type => is_c || scope.is_fortran(),
+        _ => is_c,
+    }
+}
+
+fn is_aggregate(scope: &Scope<'_>, offset: UnitOffset) -> bool {
+    let mut found = kind_of(scope, offset);
+    if let Some((kind, gimli::DW_TAG_reference_type | gimli::DW_TAG_rvalue_reference_type)) = found
+    {
+        found = scope.kind(kind).and_then(|to| scope.bare(to));
+    }
+    let tag = found.map(|(_, tag)| tag);
+    matches!(
+        tag,
+        Some(
+            gimli::DW_TAG_structure_type
+                | gimli::DW_TAG_class_type
+                | gimli::DW_TAG_union_type
+                | gimli::DW_TAG_array_type
+        )
+    )
+}
+
+fn kind_of(scope: &Scope<'_>, offset: UnitOffset) -> Option<(UnitOffset, DwTag)> {
+    scope.bare(scope.kind(offset)?)
 }
 
 /// A character as gdb prints it: its number and its form in C.

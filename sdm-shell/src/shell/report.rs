@@ -181,11 +181,11 @@ async fn look(session: &SessionHandle, values: Values) {
     if seen_all.is_empty() || session.is_over() {
         return;
     }
-    look_at_versions(session).await;
     let crashed = match values {
         Values::Now => looks_at_crashed(session).await,
         Values::Later => Vec::new(),
     };
+    look_at_versions(session).await;
     let mut snapshot = super::look::Look::of(spec, free, false);
     let mut gathered = snapshot.take(session).await.unwrap_or_default();
     if !standing.is_empty() {
@@ -316,7 +316,8 @@ async fn answer_of(session: &SessionHandle, task: TaskId, command: &Command) -> 
 
 /// Records once the gdb versions of the stopped tasks, and the version of the first one's MPI library.
 pub(super) async fn look_at_versions(session: &SessionHandle) {
-    let standing = session.standing();
+    let free = session.read(|model| model.job.seized.clone());
+    let standing = session.standing().difference(&free);
     if standing.is_empty() || session.reporting(|reporting| reporting.recorder.knows("gdb")) {
         return;
     }
