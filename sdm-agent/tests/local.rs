@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitStatus, waitpid};
 use sdm_agent::local::Local;
 use sdm_agent::local::record::{Records, began, state};
 use sdm_agent::manager::{Manager, Submission};
@@ -174,7 +176,11 @@ fn process_that_a_debugger_stops_is_suspended() {
     };
     let second = nix::unistd::Pid::from_raw(place.pids(&number)[1]);
     nix::sys::ptrace::attach(second).unwrap();
-    nix::sys::wait::waitpid(second, None).unwrap();
+    // A process that is about to execute `sleep` stops for that first.
+    let stopped = WaitStatus::Stopped(second, Signal::SIGSTOP);
+    while waitpid(second, None).unwrap() != stopped {
+        nix::sys::ptrace::cont(second, None).unwrap();
+    }
     assert_eq!(states(), ["RUNNING", "SUSPENDED"]);
     nix::sys::ptrace::detach(second, None).unwrap();
     assert_eq!(states(), ["RUNNING", "RUNNING"]);
