@@ -333,9 +333,8 @@ impl Begun {
         let _ = self.sdm.wait();
         if used == Use::Cluster {
             let mut stop = command(place, binaries::folder().join("sdm"));
-            let _ = own_folders(&mut stop, place)
-                .args(["cluster", "stop"])
-                .output();
+            let stopped = own_folders(&mut stop, place).args(["cluster", "stop"]);
+            println!("{:?}", stopped.output());
         }
         if used == Use::Keep {
             // The session's keeper outlives a killed terminal, as intended.
