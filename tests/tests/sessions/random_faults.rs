@@ -333,7 +333,7 @@ impl Begun {
         let _ = self.sdm.wait();
         if used == Use::Cluster {
             let mut stop = command(place, binaries::folder().join("sdm"));
-            let stopped = own_folders(&mut stop, place).args(["cluster", "stop"]);
+            let stopped = own_folders(&mut stop, place).args(["cluster", "stop", "faults"]);
             println!("{:?}", stopped.output());
         }
         if used == Use::Keep {
