@@ -16,6 +16,8 @@ use sdm_tests::processes;
 use sdm_tests::run::until;
 use sdm_tests::sdm::Sdm;
 
+use super::seized::ENDS;
+
 /// Options without which each process searches for networks for seconds.
 const QUICK: [&str; 6] = ["--mca", "pml", "ob1", "--mca", "btl", "self,sm"];
 
@@ -59,15 +61,7 @@ fn crash_abort_or_early_exit_is_reported_under_prterun() {
     let place = Place::new();
     let ends = place.compile("mpi_ends", Compiler::OpenMpi5);
     let mpirun = folder.join("bin/mpirun").to_string_lossy().into_owned();
-    for (how, code, shown) in [
-        ("segv", 139, "received signal SIGSEGV, Segmentation fault"),
-        ("abort", 121, "about to call MPI_Abort with code 9"),
-        (
-            "exit",
-            121,
-            "about to call _exit before MPI_Finalize with code 7",
-        ),
-    ] {
+    for (how, code, shown) in ENDS {
         for gdb in ["gdb", "/nosuch/gdb"] {
             let done = Sdm::run(&place, 4)
                 .args(["--launcher", &mpirun, "--batch", "--no-report"])

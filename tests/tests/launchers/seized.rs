@@ -15,6 +15,16 @@ use sdm_tests::sdm::{Done, Running, Sdm};
 
 use super::chosen::chosen;
 
+/// Ends of the program `mpi_ends`, each with its exit code and the text of the stop before it.
+pub(super) const ENDS: [(&str, i32, &str); 3] = [
+    ("segv", 139, "received signal SIGSEGV, Segmentation fault"),
+    ("abort", 121, "about to call MPI_Abort with code 9"),
+    (
+        "exit",
+        121,
+        "about to call _exit before MPI_Finalize with code 7",
+    ),
+];
 /// Launchers, each with an MPI that it starts.
 const LAUNCHERS: [(&str, Compiler); 3] = [
     ("mpirun", Compiler::OpenMpi),
@@ -234,15 +244,7 @@ fn crash_abort_or_early_exit_is_reported_without_gdb() {
     ) {
         let place = Place::new();
         let _program = place.compile("mpi_ends", compiler);
-        for (how, code, shown) in [
-            ("segv", 139, "received signal SIGSEGV, Segmentation fault"),
-            ("abort", 121, "about to call MPI_Abort with code 9"),
-            (
-                "exit",
-                121,
-                "about to call _exit before MPI_Finalize with code 7",
-            ),
-        ] {
+        for (how, code, shown) in ENDS {
             let done = batch(&place, launcher, "/nosuch/gdb", "mpi_ends", &[how]).code(code);
             let shown = format!("rank 2: {shown}");
             assert!(done.out.contains(&shown), "{launcher} {how}: {done}");
