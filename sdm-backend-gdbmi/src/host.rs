@@ -38,7 +38,7 @@ use sdm_gdb::{Host, KernelThread, NewCore};
 use crate::sources::Sources;
 use sdm_child::{is_loaded, program_of};
 
-/// A core file on this host.
+/// A file on this host that gdb writes.
 struct LocalCore {
     /// The file that still gets its name; `None` for one that has it.
     file: Option<NewFile>,

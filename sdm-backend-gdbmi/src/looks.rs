@@ -51,9 +51,10 @@ pub(crate) struct Looks {
 /// A task, and what was read of its stopped thread; `None` if it could not be read.
 pub(crate) type SeenStop = (TaskId, Option<Box<StoppedThread>>);
 
-/// A command that is not yet answered for all of its tasks.
+/// A request to the looker that is not yet answered for all of its tasks.
 struct OpenLook {
-    id: CommandId,
+    /// The command; `None` for a look at a stopped thread, which answers no command.
+    id: Option<CommandId>,
     full: bool,
     /// The unanswered tasks, and their pids.
     tasks: Vec<(TaskId, i32)>,
@@ -61,8 +62,6 @@ struct OpenLook {
     halted: Vec<i32>,
     /// The samples so far; `None` for a single inspection.
     sampling: Option<Sampling>,
-    /// True for a look at a stopped thread, which answers no command.
-    is_stop: bool,
 }
 
 impl Looks {
@@ -159,12 +158,11 @@ impl Looks {
             .map(|(_, pid)| *pid)
             .filter(|_| spec.probe.is_none() && times.is_none());
         let asked = OpenLook {
-            id,
+            id: Some(id),
             full: spec.full,
             halted: shown.filter(is_halted).collect(),
             tasks: wanted,
             sampling: times.map(|_| Sampling::default()),
-            is_stop: false,
         };
         self.ask(now, asked, question);
     }
@@ -172,12 +170,11 @@ impl Looks {
     /// Reads the stopped thread of a task for [`Looks::take_stop`].
     pub(crate) fn look_at_stop(&mut self, now: Instant, (task, pid, thread): LookedThread) {
         let asked = OpenLook {
-            id: CommandId::INIT,
+            id: None,
             full: false,
             tasks: vec![(task, pid)],
             halted: Vec::new(),
             sampling: None,
-            is_stop: true,
         };
         self.ask(now, asked, Question::Thread(vec![thread]));
     }
@@ -196,7 +193,7 @@ impl Looks {
                     let failure =
                         unsupported(&format!("cannot start the sampling process: {error}"));
                     for (task, _) in &asked.tasks {
-                        self.conclude(&asked, *task, Err(failure.clone()));
+                        self.conclude(asked.id, *task, Err(failure.clone()));
                     }
                     return;
                 }
@@ -210,10 +207,10 @@ impl Looks {
     }
 
     /// Answers a command, or reports that a stopped thread could not be read.
-    fn conclude(&mut self, asked: &OpenLook, task: TaskId, result: Result<Reply, Failure>) {
-        match asked.is_stop {
-            true => self.stops.push_back((task, None)),
-            false => self.answer(asked.id, task, result),
+    fn conclude(&mut self, id: Option<CommandId>, task: TaskId, result: Result<Reply, Failure>) {
+        match id {
+            None => self.stops.push_back((task, None)),
+            Some(id) => self.answer(id, task, result),
         }
     }
 
@@ -256,7 +253,7 @@ impl Looks {
     pub(crate) fn cancel(&mut self, now: Instant, id: CommandId) {
         // Answers that the looker has already sent count.
         self.take(now);
-        self.give_up(|asked| asked.id == id, "cancelled");
+        self.give_up(|asked| asked.id == Some(id), "cancelled");
     }
 
     /// Ends the looker; unanswered tasks are answered with their samples so far, or else `cancelled`.
@@ -273,7 +270,7 @@ impl Looks {
             for (task, _) in std::mem::take(&mut asked.tasks) {
                 let failure = Failure::new(FailureCode::Cancelled, why);
                 let result = asked.last(task, Err(failure));
-                self.conclude(&asked, task, result);
+                self.conclude(asked.id, task, result);
             }
         }
     }
@@ -348,14 +345,11 @@ impl Looks {
                 sampling.spend(task, self.seen.spent(answer.processor));
             }
             let result = asked.last(task, result);
-            let is_over = asked.tasks.is_empty();
-            let Some(asked) = self.open.remove(&number) else {
-                continue;
-            };
-            self.conclude(&asked, task, result);
-            if !is_over {
-                self.open.insert(number, asked);
+            let id = asked.id;
+            if asked.tasks.is_empty() {
+                self.open.remove(&number);
             }
+            self.conclude(id, task, result);
         }
     }
 }

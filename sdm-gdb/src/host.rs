@@ -135,7 +135,7 @@ pub trait Host {
     fn python_threads(&self, pid: i32, runtime: Runtime) -> BTreeMap<i32, PythonThread>;
 }
 
-/// A core file while gdb writes it.
+/// A file of this user's while gdb writes it: a core file, or one that the user has named.
 pub trait NewCore {
     /// The path to which gdb writes the core file. Other users cannot place a link there.
     fn place(&self) -> PathBuf;
