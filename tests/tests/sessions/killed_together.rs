@@ -185,11 +185,13 @@ fn strike(cell: &Cell, running: &Running<'_>) {
     let all: Vec<u32> = cell.killed.iter().flat_map(pids).collect();
     // A killed process may end others.
     all.iter().for_each(|pid| kill_if_there(*pid));
-    for pid in all {
-        until("it is dead", || {
-            processes::of(pid).state().is_none_or(|it| it.has_ended())
-        });
-    }
+    all.into_iter().for_each(wait_dead);
+}
+
+fn wait_dead(pid: u32) {
+    until("it is dead", || {
+        processes::of(pid).state().is_none_or(|it| it.has_ended())
+    });
 }
 
 /// Ends the child on which gdb tries out tracing, which stays stopped for ever where its gdb was killed.
@@ -232,12 +234,14 @@ fn carry_out(seed: u64, cell: &Cell, stopped: &mut Stopped) {
     let relay = Relay::new(&place, &cell.hold);
     let sdm = Sdm::new(&place, "attach").lines(&LINES);
     let running = sdm.args(["--gdb", &relay.gdb(), &pid.to_string()]).spawn();
-    let _ = relay.wait(&running);
+    let gdb = relay.wait(&running);
     cell.wait_moment(&relay);
     strike(cell, &running);
     let sent = relay.sent();
     relay.release();
     if cell.leaves_nobody() {
+        // Until it reads the end of its commands, or cannot write, it goes on, and may begin a trial.
+        wait_dead(gdb);
         end_trials(&place);
     }
     let done = running.finish();
