@@ -12,8 +12,8 @@ use crate::probe::TaskProbe;
 use crate::queues::TaskQueues;
 
 pub use data::{
-    BreakpointView, Instruction, Library, MEMORY_BYTES_MAX, MemoryBlock, MemoryLimit, Room,
-    SignalView, SourceText, Usage, VALUE_BYTES_MAX, VarObject,
+    ARRAY_BYTES_MAX, BreakpointView, Instruction, Library, MEMORY_BYTES_MAX, MemoryBlock,
+    MemoryLimit, Room, SignalView, SourceText, Usage, VALUE_BYTES_MAX, VarObject,
 };
 pub use samples::{Cost, TaskSamples};
 pub use stop::{Access, CatchHit, Finding, Stop, StopReason, WatchHit, call_of};

@@ -10,6 +10,8 @@ pub const MEMORY_BYTES_MAX: u32 = 1 << 20;
 /// Maximum number of bytes of a value that gdb reads. An array of Fortran that is not allocated yet can have any size,
 /// and gdb aborts where it gets no memory for that many bytes.
 pub const VALUE_BYTES_MAX: u32 = 1 << 28;
+/// Maximum number of bytes of an array whose elements a command reads.
+pub const ARRAY_BYTES_MAX: u64 = 16 << 20;
 
 /// A breakpoint, watchpoint or catchpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

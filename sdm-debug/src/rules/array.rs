@@ -3,8 +3,9 @@
 use super::number::{Number, Parsed, parse};
 use crate::quotes::{bare, outside_quotes};
 
-/// Maximum number of elements that are read of one array.
-pub const ELEMENTS_MAX: usize = 1 << 18;
+/// Maximum number of elements that are read of one text, which gdb's output of 1 MiB cannot have: the shortest element
+/// is a digit, a comma and a blank.
+pub const ELEMENTS_MAX: usize = 1 << 19;
 /// Maximum number of dimensions of an array.
 const DIMENSIONS_MAX: usize = 8;
 
@@ -338,7 +339,7 @@ mod tests {
             "{1",
             "{0 <repeats 99999999999 times>}",
             "(<repeats 3 times>)",
-            "{{0 <repeats 262144 times>}, {0 <repeats 262144 times>}}",
+            "{{0 <repeats 524288 times>}, {0 <repeats 524288 times>}}",
             "(int *) 0x7ffe",
             deep.as_str(),
         ] {

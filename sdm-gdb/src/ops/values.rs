@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use sdm_debug::quotes::{bare, is_left_out, referred};
-use sdm_debug::reply::{BY_TEXT, MEMORY_BYTES_MAX, PRINTED_PART, VALUE_BYTES_MAX, Value};
+use sdm_debug::reply::{
+    ARRAY_BYTES_MAX, BY_TEXT, MEMORY_BYTES_MAX, PRINTED_PART, VALUE_BYTES_MAX, Value,
+};
 use sdm_debug::{Failure, FailureCode, Reply};
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -25,8 +27,6 @@ const COMPARED_CHARACTERS: &str = "200000";
 /// Time that gdb has to print a variable for the comparison. When it is over, the variable is compared by its shown
 /// text.
 const BEGINNING_WAIT: Duration = Duration::from_secs(2);
-/// Maximum number of pieces of an array's memory that are read.
-const PIECES_MAX: u64 = 16;
 
 /// The arguments of the selected frame, or its other variables.
 pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failure> {
@@ -146,7 +146,7 @@ async fn in_memory(gdb: &Gdb, expression: &str, wait: Duration) -> Option<(u64, 
     let size = format!("sizeof({expression})");
     let size: u64 = unchecked(gdb, "", &size).await.ok()?.parse().ok()?;
     let piece = u64::from(MEMORY_BYTES_MAX);
-    if size > PIECES_MAX * piece {
+    if size > ARRAY_BYTES_MAX {
         return None;
     }
     let address = quote(format!("&({expression})").as_bytes());

@@ -9,15 +9,13 @@ mod indices;
 
 use sdm_debug::Command;
 use sdm_debug::quotes::outside_quotes;
-use sdm_debug::reply::VALUE_BYTES_MAX;
+use sdm_debug::reply::{ARRAY_BYTES_MAX, VALUE_BYTES_MAX};
 
 use indices::Indices;
 pub(super) use indices::SliceError;
 
 /// Maximum number of questions that one expression is expanded into.
 const QUESTIONS_MAX: usize = 256;
-/// Maximum number of elements in a slice that gdb evaluates.
-const LENGTH_MAX: u64 = 1 << 18;
 /// Maximum number of elements of a slice with a stride: gdb evaluates each element by itself. The second constant
 /// limits the elements of one piece.
 const STRIDED_MAX: u64 = 1 << 11;
@@ -27,8 +25,6 @@ const PIECE_STRIDED_MAX: u64 = 1 << 8;
 const PIECE_BYTES_MAX: u64 = 1 << 16;
 /// Maximum number of elements of Fortran's that gdb prints at once, of up to 46 characters each.
 const PIECE_NUMBERS_MAX: u64 = 1 << 14;
-/// Maximum number of pieces that an expression is printed in.
-const PIECES_MAX: u64 = 1 << 10;
 
 /// The gdb expressions for an expression that may contain slices.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +95,7 @@ impl Slices {
             let indices = Indices::parse(written)?;
             let is_last = end == expression.trim_end().len();
             let max = match (is_last, indices.step) {
-                (true, 1) => LENGTH_MAX,
+                (true, 1) => ARRAY_BYTES_MAX,
                 (true, _) => STRIDED_MAX,
                 (false, _) => QUESTIONS_MAX as u64 / slices.questions.len() as u64,
             };
@@ -162,7 +158,7 @@ impl Slices {
     /// element in C.
     ///
     /// # Errors
-    /// [`SliceError::TooLarge`]: the slice would be read in too many pieces.
+    /// [`SliceError::TooLarge`], [`SliceError::TooLong`]: the slice has too many bytes, or elements of Fortran's.
     pub(super) fn commands(
         &self,
         format: &str,
@@ -183,7 +179,7 @@ impl Slices {
     /// A question in pieces, each of which gdb prints completely.
     ///
     /// # Errors
-    /// [`SliceError::TooLarge`]: the slice would be read in too many pieces.
+    /// [`SliceError::TooLarge`], [`SliceError::TooLong`]: the slice has too many bytes, or elements of Fortran's.
     pub(super) fn pieces(
         &self,
         question: &str,
@@ -201,11 +197,16 @@ impl Slices {
             (None, None) => return whole(),
         };
         let one = one.max(1);
-        let questions = self.questions.len() as u64;
-        let pieces = indices.count.div_ceil(one).saturating_mul(questions);
-        if pieces > PIECES_MAX {
-            let max = PIECES_MAX;
-            return Err(SliceError::TooLarge { pieces, max });
+        let all = indices.count.saturating_mul(self.questions.len() as u64);
+        let size = all.saturating_mul(last.inner.or(bytes).unwrap_or(1));
+        let max = ARRAY_BYTES_MAX;
+        match last.inner {
+            _ if size <= max => {}
+            None => return Err(SliceError::TooLarge { bytes: size, max }),
+            Some(_) => {
+                let slice = question.to_owned();
+                return Err(SliceError::TooLong { slice, max });
+            }
         }
         let (slice, behind) = question.split_at(question.len() - last.behind);
         let before = match last.inner {
@@ -416,7 +417,7 @@ mod tests {
             ("a[0:4096:2]", "more than 2048"),
             ("a[3:1]", "before its first"),
             ("a[b[0:1]:3]", "expected numbers"),
-            ("a[0:999999999999]", "more than 262144"),
+            ("a[0:999999999999]", "more than 16777216"),
             ("a[0:256][0:1]", "more than 256"),
             ("a[0:99][0:99].x", "more than 2 elements"),
             ("a[-9223372036854775808:9223372036854775807]", "before"),
@@ -425,7 +426,19 @@ mod tests {
             assert!(error.contains(part), "{expression}: {error}");
         }
         let large = Slices::of("a[0:2047]").unwrap().commands("", Some(1 << 16));
-        let text = "the slice would be read in 2048 pieces, more than 1024";
+        let text = "the slice has 134217728 bytes on each rank, more than 16777216";
         assert_eq!(large.unwrap_err().to_string(), text);
+        let section = Slices::of("g(0:4096,1:4096)").unwrap().commands("", None);
+        let text = "slice `g(0:4096,1:4096)`: more than 16777216 elements";
+        assert_eq!(section.unwrap_err().to_string(), text);
+        for (largest, bytes, pieces) in [
+            ("a[0:16777215]", Some(1), 256),
+            ("a[1:2097152]", Some(8), 256),
+            ("a[0:1][0:1048575]", Some(8), 256),
+            ("w(1:16777216)", None, 1024),
+        ] {
+            let commands = Slices::of(largest).unwrap().commands("", bytes).unwrap();
+            assert_eq!(commands.len(), pieces, "{largest}");
+        }
     }
 }

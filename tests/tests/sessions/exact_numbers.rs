@@ -209,3 +209,27 @@ fn long_slices_are_exported_and_compared_completely() {
         done.expect_part(&compare, ": -1, not 8571.2857142857138");
     }
 }
+
+/// The number of an array's elements has no limit below that of its memory.
+#[test]
+fn slice_of_300000_elements_is_complete() {
+    let place = Place::new();
+    let program = place.compile("kinds", Compiler::C);
+    let slice = "export digits[0:299999] slice.npy";
+    let done = Sdm::run(&place, 1)
+        .lines(&["break look", "continue"])
+        .lines(&["set var digits[299999] = 8", "set var digits[7] = 5"])
+        .lines(&["stats digits", slice])
+        .program(&program, &[])
+        .finish()
+        .code(0);
+    let stats = "300000 numbers on rank 0\n  min     0 on rank 0\n";
+    done.expect_part("stats digits", stats);
+    done.expect_part("stats digits", "\n  sum     13\n");
+    let written = "slice.npy is written: rank 0, 1 x 300000 integers\n";
+    done.expect_part(slice, written);
+    let mut expect = vec![0_u8; 300_000 * 8];
+    (expect[7 * 8], expect[299_999 * 8]) = (5, 8);
+    let file = fs::read(place.path().join("slice.npy")).expect("it was written");
+    assert!(file[128..] == expect, "{done}");
+}

@@ -66,12 +66,12 @@ pub(in crate::shell) enum SliceError {
     /// The array has no length of its own.
     #[error("array `{0}` has no length: write `{0}[0]@n` with a number for n")]
     NoLength(String),
-    /// The slice would be read in too many pieces.
-    #[error("the slice would be read in {pieces} pieces, more than {max}")]
+    /// The slice has too much memory.
+    #[error("the slice has {bytes} bytes on each rank, more than {max}")]
     TooLarge {
-        /// Number of pieces that the slice needs.
-        pieces: u64,
-        /// The maximum number of pieces.
+        /// Number of bytes of its elements.
+        bytes: u64,
+        /// The maximum number of bytes.
         max: u64,
     },
 }
