@@ -21,6 +21,7 @@ pub mod settings;
 pub mod state;
 pub mod truth;
 pub mod wire;
+pub mod written_files;
 
 pub use backend::{Backend, BackendOutput, InterestChange, LauncherDuties, Program};
 pub use class::{Class, ClassAnswer};

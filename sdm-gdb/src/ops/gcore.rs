@@ -12,19 +12,6 @@ use super::output::of_line;
 use crate::gdb::Gdb;
 use crate::text::{console_bytes, escape_path};
 
-/// gdb's names for the command.
-const NAMES: [&str; 2] = ["gcore", "generate-core-file"];
-/// Minimum number of letters with which gdb accepts an abbreviation of the names.
-const LETTERS_MIN: usize = 2;
-
-/// The file argument of a `gcore` line; empty if gdb is to choose the name. `None` for another line.
-pub(super) fn file_of(line: &str) -> Option<&str> {
-    let line = line.trim();
-    let (word, file) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let is_one = word.len() >= LETTERS_MIN && NAMES.iter().any(|name| name.starts_with(word));
-    is_one.then_some(file.trim())
-}
-
 /// Writes a core file of this process.
 pub(super) async fn write(gdb: &Gdb, file: &str, pid: i32) -> Result<String, Failure> {
     let path = whole(gdb, file, pid).await?;
@@ -65,26 +52,4 @@ pub(super) async fn whole(gdb: &Gdb, file: &str, pid: i32) -> Result<PathBuf, Fa
         "" => folder.join(format!("core.{pid}")),
         file => folder.join(file),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn gcore_commands_are_recognized() {
-        for (line, file) in [
-            ("gcore", Some("")),
-            (" gcore  /tmp/a b ", Some("/tmp/a b")),
-            ("gcor x", Some("x")),
-            ("generate-core-file\tx", Some("x")),
-            ("gen x", Some("x")),
-            ("g x", None),
-            ("gcorex", None),
-            ("print gcore", None),
-            ("", None),
-        ] {
-            assert_eq!(file_of(line), file, "{line:?}");
-        }
-    }
 }

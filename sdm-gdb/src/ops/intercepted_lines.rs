@@ -3,17 +3,14 @@
 
 use sdm_debug::Failure;
 
-use super::{gcore, signals, written_files};
+use super::{signals, written_files};
 use crate::gdb::Gdb;
 
 /// The output of a line that the driver carries out itself; `None` for another line.
 pub(super) async fn own_way(gdb: &Gdb, line: &str) -> Option<Result<String, Failure>> {
     let pid = gdb.get().pid();
-    if let (Some(pid), Some(file)) = (pid, gcore::file_of(line)) {
-        return Some(gcore::write(gdb, file, pid).await);
-    }
-    if let Some(writing) = written_files::writing(line) {
-        return Some(written_files::write(gdb, line, writing).await);
+    if let Some(written) = written_files::own_way(gdb, line, pid).await {
+        return Some(written);
     }
     signals::handle_line(gdb, line).await
 }

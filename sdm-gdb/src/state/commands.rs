@@ -19,6 +19,17 @@ pub(crate) struct Commands {
     pub(crate) complaint: String,
     /// gdb's language at the selected frame; `None` if it may have changed.
     pub(crate) language: Option<String>,
+    /// The file of gdb's log, once it was on.
+    pub(crate) log: Option<OpenedFile>,
+}
+
+/// A file of the user's that gdb writes.
+#[derive(Clone)]
+pub(crate) struct OpenedFile {
+    /// The path at which gdb has opened it.
+    pub(crate) place: String,
+    /// Its name, as the user knows it.
+    pub(crate) shown: String,
 }
 
 /// Beginnings of command lines that leave gdb's language unchanged.

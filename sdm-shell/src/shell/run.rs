@@ -14,7 +14,7 @@ use super::model::dialogue::Question;
 use super::model::goal::{Goal, WaitOutcome};
 use super::model::open_commands::RunEnd;
 use super::model::{Model, Over};
-use super::{SessionHandle, Verdict, ask, display, notices, sets};
+use super::{SessionHandle, Verdict, ask, display, notices, save, sets};
 use crate::commands::SetExpr;
 
 /// Time limit for interrupted tasks to report their stop.
@@ -182,6 +182,9 @@ pub(super) async fn ask(
         )
     {
         return Verdict::Done;
+    }
+    if let Some(verdict) = save::one_file_each(session, said, command).await {
+        return verdict;
     }
     let (verdict, done) = session.ask(said.line, &said.to, command).await;
     session.edit(|model| model.job.remember_setting(&done, command));

@@ -1,7 +1,8 @@
 //! `save` writes breakpoints and sets as commands that create them again. `gcore` writes core files of
 //! tasks.
 use sdm_debug::Command;
-use sdm_idset::IdSet;
+use sdm_debug::written_files::Writing;
+use sdm_idset::{IdSet, TaskId};
 use sdm_view::item::{Gathered, Item};
 
 use super::invocation::Invocation;
@@ -29,11 +30,36 @@ pub(super) async fn dump(session: &SessionHandle, said: &Invocation<'_>, file: &
             "select ranks, at most 256 at a time: [3] gcore FILE",
         );
     }
+    let line = |task: TaskId| format!("gcore {file}.{task}");
+    one_each(session, said, line).await
+}
+
+/// A line that writes a file, if several tasks were to write one of the same name: each writes `FILE.RANK`, as a core
+/// file. `None` for other commands.
+pub(super) async fn one_file_each(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    command: &Command,
+) -> Option<Verdict> {
+    let Command::Console { line } = command else {
+        return None;
+    };
+    let writing = Writing::parse(line).filter(|_| said.to.len() > 1)?;
+    let named = |task: TaskId| writing.with_name(|file| format!("{file}.{task}"));
+    named(said.to.first()?)?;
+    let line = |task| named(task).unwrap_or_default();
+    Some(one_each(session, said, line).await)
+}
+
+/// Sends each task a line of its own for gdb; shows the answers together.
+async fn one_each(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    line: impl Fn(TaskId) -> String,
+) -> Verdict {
     let mut asked = Vec::new();
     for task in &said.to {
-        let command = Command::Console {
-            line: format!("gcore {file}.{}", task.0),
-        };
+        let command = Command::Console { line: line(task) };
         asked.push(session.send(said.line, &IdSet::single(task), &command));
     }
     let mut all = Gathered {

@@ -48,6 +48,7 @@ mod looking;
 mod manual;
 mod memcheck;
 mod missing_values;
+mod named_files;
 mod old_kernels;
 mod pending;
 mod phenomena;
